@@ -1,0 +1,27 @@
+package deps
+
+import (
+	_ "github.com/aws/aws-sdk-go-v2/config"
+	_ "github.com/aws/aws-sdk-go-v2/service/s3"
+	_ "github.com/caarlos0/env/v11"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/klauspost/compress/gzip"
+	_ "github.com/klauspost/compress/s2"
+	_ "github.com/klauspost/compress/zstd"
+	_ "github.com/minio/minio-go/v7"
+	_ "github.com/pierrec/lz4/v4"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/prometheus/client_golang/prometheus/testutil"
+	_ "github.com/spf13/cobra"
+	_ "github.com/stretchr/testify/require"
+	_ "github.com/twmb/franz-go/pkg/kadm"
+	_ "github.com/twmb/franz-go/pkg/kerr"
+	_ "github.com/twmb/franz-go/pkg/kgo"
+	_ "github.com/twmb/franz-go/pkg/kmsg"
+	_ "go.uber.org/goleak"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sys/unix"
+	_ "modernc.org/sqlite"
+	_ "pgregory.net/rapid"
+)
