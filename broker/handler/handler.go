@@ -1,0 +1,89 @@
+package handler
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidemark/broker/config"
+	"tidemark/broker/group"
+	"tidemark/broker/metadata"
+	"tidemark/broker/partition"
+	"tidemark/broker/topicconfig"
+	"tidemark/broker/wire"
+	"tidemark/catalog"
+)
+
+// Catalog is what handlers change in the catalog directly; everything else goes through a partition
+// or the group coordinator.
+type Catalog interface {
+	catalog.Topics
+	catalog.Clusters
+}
+
+// Options are the parts of the broker that requests reach.
+type Options struct {
+	Broker     catalog.BrokerID
+	Cluster    catalog.ClusterRow
+	Config     config.Config
+	Defaults   *topicconfig.Defaults
+	Metadata   *metadata.Follower
+	Partitions *partition.Set
+	Groups     *group.Coordinator
+	Catalog    Catalog
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Handlers answers requests; it is a wire.Handler.
+type Handlers struct {
+	Options
+	metrics  *metrics
+	sessions *sessions
+	ids      producerIDs
+
+	waits sync.WaitGroup // goroutines started by later
+}
+
+// New returns the handlers.
+func New(o Options) *Handlers {
+	return &Handlers{Options: o, metrics: newMetrics(o.Registerer), sessions: newSessions(maxSessions)}
+}
+
+// Wait returns when no request is waiting any more. Requests end with their connection's context.
+func (h *Handlers) Wait() { h.waits.Wait() }
+
+// Supports implements wire.Handler.
+func (h *Handlers) Supports(key, version int16) bool {
+	a := lookup(key)
+	return a != nil && version >= a.min && version <= a.max
+}
+
+// Handle implements wire.Handler.
+func (h *Handlers) Handle(ctx context.Context, c *wire.Conn, req *wire.Request) wire.Reply {
+	return lookup(req.Key).begin(h, ctx, c, req)
+}
+
+// Refuse implements wire.Handler.
+func (h *Handlers) Refuse(c *wire.Conn, req *wire.Request) wire.Reply {
+	switch {
+	case req.Key == keyAPIVersions:
+		return refuseAPIVersions()
+	case req.Key == keyProduce && req.Body != nil:
+		return refuseProduce(req)
+	}
+	return wire.Unsupported(req)
+}
+
+// later runs wait on a goroutine and sends what it returns. wait must end soon after ctx does.
+func (h *Handlers) later(wait func() wire.Reply) wire.Reply {
+	p := wire.NewPending()
+	h.waits.Add(1)
+	go func() {
+		defer h.waits.Done()
+		p.Resolve(wait())
+	}()
+	return wire.Later(p)
+}
