@@ -1,0 +1,285 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// readAhead is the size of a connection's read buffer, the only request bytes
+// that are read without a budget.
+const readAhead = 4 << 10
+
+// Conn is one client connection.
+type Conn struct {
+	id       int64
+	listener *listener
+	nc       net.Conn
+	remote   netip.AddrPort
+	opts     *Options
+	log      *slog.Logger
+
+	// slots holds the answers in request order; the reader fills and closes
+	// it, the writer empties it.
+	slots chan slot
+	// active is when bytes last moved, as time since the connection began.
+	active   atomic.Int64
+	inFlight atomic.Int64
+	began    time.Time
+
+	// dead is closed when no answer can or shall be delivered any more.
+	dead     chan struct{}
+	deadOnce sync.Once
+
+	// clientID is the last seen one; only the reader uses it.
+	clientID string
+}
+
+// slot is the place of one request's answer.
+type slot struct {
+	reply    Reply
+	key      int
+	corr     int32
+	flexible bool
+	began    time.Time
+}
+
+// ID is unique among the connections of the process.
+func (c *Conn) ID() int64 { return c.id }
+
+// Listener is the name of the listener that accepted the connection.
+func (c *Conn) Listener() string { return c.listener.opts.Name }
+
+// RemoteAddr is the peer's address.
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+
+// fault is why a connection is closed by us; reason is a metric label.
+type fault struct {
+	reason string
+	err    error
+}
+
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+func faultf(reason, format string, args ...any) error {
+	return &fault{reason, fmt.Errorf(format, args...)}
+}
+
+// serve owns the connection until both its goroutines have ended.
+func (c *Conn) serve(ctx context.Context, h Handler) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stopWake := context.AfterFunc(ctx, func() { _ = c.nc.SetReadDeadline(time.Unix(1, 0)) })
+	defer stopWake()
+
+	writerDone := make(chan struct{})
+	go func() {
+		defer close(writerDone)
+		if err := c.write(); err != nil {
+			c.report(err)
+			cancel()
+		}
+		c.kill()
+	}()
+	err := c.read(ctx, h)
+	var f *fault
+	switch {
+	case errors.As(err, &f):
+		// What came before the fault was understood and is answered.
+		c.slots <- slot{reply: Reply{kind: replyClose, reason: f.reason, err: f}}
+	case ctx.Err() == nil:
+		// The peer is gone: its waits end now.
+		cancel()
+		c.kill()
+	}
+	close(c.slots)
+	<-writerDone
+}
+
+// kill gives the connection up; the socket's error ends both goroutines.
+func (c *Conn) kill() {
+	c.deadOnce.Do(func() {
+		close(c.dead)
+		_ = c.nc.Close()
+	})
+}
+
+func (c *Conn) report(err error) {
+	var f *fault
+	if !errors.As(err, &f) {
+		c.log.Debug("kafka connection lost", "remote", c.remote, "err", err)
+		return
+	}
+	c.opts.Metrics.closed[f.reason].Inc()
+	if f.reason == reasonIdle {
+		c.log.Debug("kafka connection closed", "remote", c.remote, "reason", f.reason)
+		return
+	}
+	c.log.Warn("kafka connection closed", "listener", c.Listener(), "remote", c.remote, "reason", f.reason, "err", f.err)
+}
+
+// read takes frames until the peer is gone, ctx ends or a fault is found.
+func (c *Conn) read(ctx context.Context, h Handler) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = faultf(reasonPanic, "panic while handling a request: %v\n%s", p, debug.Stack())
+		}
+	}()
+	br := bufio.NewReaderSize(c.nc, readAhead)
+	for first := true; ; first = false {
+		if err := c.awaitByte(ctx, br, first); err != nil {
+			return err
+		}
+		frame, budget, err := c.readFrame(ctx, br)
+		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
+				return faultf(reasonSlowWriter, "a request did not arrive in time: %w", err)
+			}
+			return err
+		}
+		if err := c.begin(ctx, h, frame, budget); err != nil {
+			return err
+		}
+	}
+}
+
+// begin parses one frame and lets the handler start it.
+func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, budget *Budget) error {
+	began := time.Now()
+	c.active.Store(int64(began.Sub(c.began)))
+	size := len(*frame)
+	req, ok, err := parseRequest(*frame, c.clientID, h.Supports)
+	if err != nil {
+		putBuffer(frame)
+		budget.give(size)
+		return &fault{reasonFrame, err}
+	}
+	req.buf, req.budget = frame, budget
+	if req.Body != nil {
+		c.clientID = req.ClientID
+	}
+	m := c.opts.Metrics
+	key := m.slot(req.Key)
+	m.requests[key].Inc()
+	m.bytesIn.Add(float64(size + 4))
+
+	// From here on a panic must not keep the bytes from the budget.
+	handled := false
+	defer func() {
+		if !handled || !req.retained {
+			req.Release()
+		}
+	}()
+	var reply Reply
+	if ok {
+		reply = h.Handle(ctx, c, req)
+	} else {
+		reply = h.Refuse(c, req)
+	}
+	handled = true
+	if reply.kind == replyClose {
+		return faultf(reasonHandler, "%s v%d: %s", kmsg.NameForKey(req.Key), req.Version, reply.reason)
+	}
+	c.inFlight.Add(1)
+	c.slots <- slot{reply: reply, key: key, corr: req.CorrelationID, flexible: req.flexible, began: began}
+	return nil
+}
+
+// awaitByte waits for the first byte of the next frame. A connection with an
+// answer outstanding, or that has sent something lately, is not idle.
+func (c *Conn) awaitByte(ctx context.Context, br *bufio.Reader, first bool) error {
+	limit := c.opts.IdleTimeout
+	if first {
+		limit = c.opts.FirstRequestTimeout
+	}
+	wait := limit
+	for {
+		if err := c.nc.SetReadDeadline(time.Now().Add(wait)); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		_, err := br.Peek(1)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
+			return err
+		}
+		idle := time.Since(c.began) - time.Duration(c.active.Load())
+		switch {
+		case c.inFlight.Load() > 0:
+			wait = limit
+		case idle >= limit:
+			return faultf(reasonIdle, "idle for %v", idle.Round(time.Millisecond))
+		default:
+			wait = limit - idle
+		}
+	}
+}
+
+// readFrame reads the frame whose first byte has come. Its bytes are taken
+// from a budget before they are read.
+func (c *Conn) readFrame(ctx context.Context, br *bufio.Reader) (*[]byte, *Budget, error) {
+	if err := c.allow(ctx, c.opts.ReadTimeout); err != nil {
+		return nil, nil, err
+	}
+	prefix, err := br.Peek(4)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := int(int32(binary.BigEndian.Uint32(prefix)))
+	if size < minFrame || size > c.opts.MaxRequestBytes {
+		return nil, nil, faultf(reasonFrame, "%w: a frame of %d bytes (largest %d)", ErrFrame, size, c.opts.MaxRequestBytes)
+	}
+	prefix, err = br.Peek(4 + minFrame)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := readHeader(prefix[4:])
+	budget := c.listener.produce
+	if h.key != keyProduce {
+		budget = c.listener.other
+		if size > c.opts.MaxOtherRequestBytes {
+			return nil, nil, faultf(reasonFrame, "%w: %s of %d bytes (largest %d)", ErrFrame, kmsg.NameForKey(h.key), size, c.opts.MaxOtherRequestBytes)
+		}
+	}
+	if err := budget.take(ctx, size); err != nil {
+		return nil, nil, err
+	}
+	buf := getBuffer(size)
+	// The time spent waiting for the budget was ours, not the peer's.
+	err = c.allow(ctx, c.opts.ReadTimeout+time.Duration(size>>20)*time.Second)
+	if err == nil {
+		_, _ = br.Discard(4)
+		_, err = io.ReadFull(br, *buf)
+	}
+	if err != nil {
+		putBuffer(buf)
+		budget.give(size)
+		return nil, nil, err
+	}
+	return buf, budget, nil
+}
+
+func (c *Conn) allow(ctx context.Context, d time.Duration) error {
+	if err := c.nc.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

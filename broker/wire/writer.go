@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+const (
+	// writeStep is how much is written under one deadline: a peer that takes
+	// this much within WriteTimeout is slow, not dead.
+	writeStep = 1 << 20
+	// copyBelow is the size up to which bytes are gathered in the buffer
+	// rather than written by a system call of their own.
+	copyBelow = 16 << 10
+	// flushAbove is the fill at which the buffer is written out.
+	flushAbove = 64 << 10
+	// keepBelow is the largest buffer that an idle connection keeps.
+	keepBelow = 256 << 10
+)
+
+// Writer is a connection's socket as a Body sees it. Small writes are
+// gathered, so a response header and the first bytes after it, or the answers
+// of pipelined requests, leave together. Every step moves the write deadline:
+// a large answer to a slow reader is not cut off while it makes progress.
+type Writer struct {
+	conn    net.Conn
+	timeout time.Duration
+	buf     []byte
+	// accepted counts all bytes taken over, to hold bodies to their Size.
+	accepted int64
+}
+
+func (w *Writer) extend() error {
+	return w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
+}
+
+// Write implements io.Writer. It keeps no reference to p.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.accepted += int64(len(p))
+	if len(p) < copyBelow {
+		w.buf = append(w.buf, p...)
+		if len(w.buf) < flushAbove {
+			return len(p), nil
+		}
+		return len(p), w.flush()
+	}
+	head := p[:min(len(p), writeStep)]
+	if len(w.buf) > 0 {
+		if err := w.extend(); err != nil {
+			return 0, err
+		}
+		both := net.Buffers{w.buf, head}
+		if _, err := both.WriteTo(w.conn); err != nil {
+			return 0, err
+		}
+		w.buf = w.buf[:0]
+		return len(p), w.writeAll(p[len(head):])
+	}
+	return len(p), w.writeAll(p)
+}
+
+func (w *Writer) writeAll(p []byte) error {
+	for len(p) > 0 {
+		if err := w.extend(); err != nil {
+			return err
+		}
+		n, err := w.conn.Write(p[:min(writeStep, len(p))])
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+func (w *Writer) flush() error {
+	err := w.writeAll(w.buf)
+	w.buf = w.buf[:0]
+	if cap(w.buf) > keepBelow {
+		w.buf = nil
+	}
+	return err
+}
+
+// SendFile sends n bytes of f from off, by sendfile(2) where the socket can.
+// It does not move f's position, so one file serves many connections at once.
+// A file that ends early is io.ErrUnexpectedEOF.
+func (w *Writer) SendFile(f *os.File, off, n int64) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	for n > 0 {
+		if err := w.extend(); err != nil {
+			return err
+		}
+		sent, err := sendFile(w.conn, f, off, min(n, writeStep))
+		w.accepted += sent
+		off, n = off+sent, n-sent
+		if err != nil {
+			return err
+		}
+		if sent == 0 {
+			return io.ErrUnexpectedEOF
+		}
+	}
+	return nil
+}
+
+// copyFile is sendFile for sockets and systems without sendfile.
+func copyFile(conn net.Conn, f *os.File, off, n int64) (int64, error) {
+	return io.Copy(struct{ io.Writer }{conn}, io.NewSectionReader(f, off, n))
+}
