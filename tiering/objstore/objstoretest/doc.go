@@ -1,0 +1,2 @@
+// Package objstoretest is the suite that every objstore driver passes.
+package objstoretest
