@@ -9,43 +9,43 @@ import (
 // BrokerFacts are the settings of one broker that DescribeConfigs shows under Kafka's broker names. Durations of zero
 // and sizes of zero mean what their setting says they mean; they are shown as they are.
 type BrokerFacts struct {
-	ID                    int32
-	Rack                  string
-	Listeners             string
-	AdvertisedListeners   string
-	InterBrokerListener   string
-	DataDir               string
-	AutoCreateTopics      bool
-	DefaultPartitions     int
-	DefaultReplication    int
-	MaxConnections        int
-	MaxConnectionsPerIP   int
-	ConnectionIdle        time.Duration
-	MaxRequestBytes       int64
-	RequestMemory         int64
-	FetchMaxBytes         int64
-	OffsetsRetention      time.Duration
-	OffsetMetadataMax     int
-	GroupRebalanceDelay   time.Duration
-	GroupMinSession       time.Duration
-	GroupMaxSession       time.Duration
-	GroupMaxSize          int
-	ProducerIDExpiration  time.Duration
-	UploadBytesPerSecond  int64
-	ShutdownTimeout       time.Duration
-	FromVariables         map[string]bool // Kafka broker names below whose setting a variable gave
-	MaxReplicaLag         time.Duration
-	FetchSessions         int
-	CoordinatorSlots      int
-	MaxTransactionTimeout time.Duration
+	ID                   int32
+	Rack                 string
+	Listeners            string
+	AdvertisedListeners  string
+	InterBrokerListener  string
+	DataDir              string
+	AutoCreateTopics     bool
+	DefaultPartitions    int
+	DefaultReplication   int
+	MaxConnections       int
+	MaxConnectionsPerIP  int
+	ConnectionIdle       time.Duration
+	MaxRequestBytes      int64
+	RequestMemory        int64
+	FetchMaxBytes        int64
+	OffsetsRetention     time.Duration
+	OffsetMetadataMax    int
+	GroupRebalanceDelay  time.Duration
+	GroupMinSession      time.Duration
+	GroupMaxSession      time.Duration
+	GroupMaxSize         int
+	ProducerIDExpiration time.Duration
+	UploadBytesPerSecond int64
+	ShutdownTimeout      time.Duration
+	FetchSessions        int
+
+	// Set says which variables the process was given (TIDEMARK_…); the rest are built-in defaults.
+	Set map[string]bool
 }
 
-// fact is one row of the broker table: a Kafka name, its type, what it shows and how it is told.
+// fact is one row of the broker table: a Kafka name, its type, the variable or the sentence that it comes from, and what
+// it shows.
 type fact struct {
 	name string
 	kind Type
-	doc  string
-	show func(BrokerFacts) (value string, null bool)
+	from string
+	show func(BrokerFacts) (shown string, null bool)
 }
 
 func text(get func(BrokerFacts) string) func(BrokerFacts) (string, bool) {
@@ -86,43 +86,41 @@ const (
 // brokerFacts maps Kafka's broker names to our settings. Names that are the broker-wide default of a topic config are not
 // here: they come from the topic table.
 var brokerFacts = []fact{
-	{"broker.id", Int, "TIDEMARK_BROKER_ID.", number(func(f BrokerFacts) int32 { return f.ID })},
-	{"node.id", Int, "TIDEMARK_BROKER_ID.", number(func(f BrokerFacts) int32 { return f.ID })},
-	{"broker.rack", String, "TIDEMARK_RACK.", text(func(f BrokerFacts) string { return f.Rack })},
+	{"broker.id", Int, "TIDEMARK_BROKER_ID", number(func(f BrokerFacts) int32 { return f.ID })},
+	{"node.id", Int, "TIDEMARK_BROKER_ID", number(func(f BrokerFacts) int32 { return f.ID })},
+	{"broker.rack", String, "TIDEMARK_RACK", text(func(f BrokerFacts) string { return f.Rack })},
 	{"process.roles", List, "Every broker can be the controller.", fixed("broker,controller")},
-	{"listeners", List, "TIDEMARK_LISTENERS.", text(func(f BrokerFacts) string { return f.Listeners })},
-	{"advertised.listeners", List, "TIDEMARK_ADVERTISED_LISTENERS.", text(func(f BrokerFacts) string { return f.AdvertisedListeners })},
-	{"inter.broker.listener.name", String, "TIDEMARK_INTER_BROKER_LISTENER.", text(func(f BrokerFacts) string { return f.InterBrokerListener })},
+	{"listeners", List, "TIDEMARK_LISTENERS", text(func(f BrokerFacts) string { return f.Listeners })},
+	{"advertised.listeners", List, "TIDEMARK_ADVERTISED_LISTENERS", text(func(f BrokerFacts) string { return f.AdvertisedListeners })},
+	{"inter.broker.listener.name", String, "TIDEMARK_INTER_BROKER_LISTENER", text(func(f BrokerFacts) string { return f.InterBrokerListener })},
 	{"security.inter.broker.protocol", String, "How brokers talk.", fixed("PLAINTEXT")},
-	{"log.dir", List, "TIDEMARK_DATA_DIR.", text(func(f BrokerFacts) string { return f.DataDir })},
-	{"log.dirs", List, "TIDEMARK_DATA_DIR.", text(func(f BrokerFacts) string { return f.DataDir })},
-	{"auto.create.topics.enable", Boolean, "TIDEMARK_AUTO_CREATE_TOPICS.",
+	{"log.dir", List, "TIDEMARK_DATA_DIR", text(func(f BrokerFacts) string { return f.DataDir })},
+	{"log.dirs", List, "TIDEMARK_DATA_DIR", text(func(f BrokerFacts) string { return f.DataDir })},
+	{"auto.create.topics.enable", Boolean, "TIDEMARK_AUTO_CREATE_TOPICS",
 		func(f BrokerFacts) (string, bool) { return strconv.FormatBool(f.AutoCreateTopics), false }},
 	{"delete.topic.enable", Boolean, "Topics can always be deleted.", fixed("true")},
 	{"controlled.shutdown.enable", Boolean, "SIGTERM hands over first.", fixed("true")},
-	{"num.partitions", Int, "TIDEMARK_DEFAULT_PARTITIONS.", number(func(f BrokerFacts) int { return f.DefaultPartitions })},
-	{"default.replication.factor", Int, "TIDEMARK_DEFAULT_REPLICATION_FACTOR.", number(func(f BrokerFacts) int { return f.DefaultReplication })},
+	{"num.partitions", Int, "TIDEMARK_DEFAULT_PARTITIONS", number(func(f BrokerFacts) int { return f.DefaultPartitions })},
+	{"default.replication.factor", Int, "TIDEMARK_DEFAULT_REPLICATION_FACTOR", number(func(f BrokerFacts) int { return f.DefaultReplication })},
 	{"remote.log.storage.system.enable", Boolean, "The object tier is always there.", fixed("true")},
-	{"remote.log.manager.copy.max.bytes.per.second", Long, "TIDEMARK_UPLOAD_BANDWIDTH.",
+	{"remote.log.manager.copy.max.bytes.per.second", Long, "TIDEMARK_UPLOAD_BANDWIDTH",
 		unlimited(maxInt64, func(f BrokerFacts) int64 { return f.UploadBytesPerSecond })},
-	{"max.connections", Int, "TIDEMARK_MAX_CONNECTIONS.", unlimited(maxInt32, func(f BrokerFacts) int { return f.MaxConnections })},
-	{"max.connections.per.ip", Int, "TIDEMARK_MAX_CONNECTIONS_PER_IP.", unlimited(maxInt32, func(f BrokerFacts) int { return f.MaxConnectionsPerIP })},
-	{"connections.max.idle.ms", Long, "TIDEMARK_CONNECTION_IDLE.", millis(func(f BrokerFacts) time.Duration { return f.ConnectionIdle })},
-	{"socket.request.max.bytes", Int, "TIDEMARK_MAX_REQUEST_BYTES.", number(func(f BrokerFacts) int64 { return f.MaxRequestBytes })},
-	{"queued.max.request.bytes", Long, "TIDEMARK_REQUEST_MEMORY.", number(func(f BrokerFacts) int64 { return f.RequestMemory })},
-	{"fetch.max.bytes", Int, "TIDEMARK_FETCH_MAX_BYTES.", number(func(f BrokerFacts) int64 { return f.FetchMaxBytes })},
-	{"max.incremental.fetch.session.cache.slots", Int, "TIDEMARK_FETCH_SESSIONS.", number(func(f BrokerFacts) int { return f.FetchSessions })},
-	{"offsets.retention.minutes", Int, "TIDEMARK_OFFSETS_RETENTION.", minutes(func(f BrokerFacts) time.Duration { return f.OffsetsRetention })},
-	{"offsets.topic.num.partitions", Int, "Coordinator slots; offsets are kept in the catalog.", number(func(f BrokerFacts) int { return f.CoordinatorSlots })},
-	{"offset.metadata.max.bytes", Int, "TIDEMARK_OFFSET_METADATA_MAX_BYTES.", number(func(f BrokerFacts) int { return f.OffsetMetadataMax })},
-	{"group.initial.rebalance.delay.ms", Int, "TIDEMARK_GROUP_INITIAL_REBALANCE_DELAY.", millis(func(f BrokerFacts) time.Duration { return f.GroupRebalanceDelay })},
-	{"group.min.session.timeout.ms", Int, "TIDEMARK_GROUP_MIN_SESSION_TIMEOUT.", millis(func(f BrokerFacts) time.Duration { return f.GroupMinSession })},
-	{"group.max.session.timeout.ms", Int, "TIDEMARK_GROUP_MAX_SESSION_TIMEOUT.", millis(func(f BrokerFacts) time.Duration { return f.GroupMaxSession })},
-	{"group.max.size", Int, "TIDEMARK_GROUP_MAX_SIZE.", unlimited(maxInt32, func(f BrokerFacts) int { return f.GroupMaxSize })},
+	{"max.connections", Int, "TIDEMARK_MAX_CONNECTIONS", unlimited(maxInt32, func(f BrokerFacts) int { return f.MaxConnections })},
+	{"max.connections.per.ip", Int, "TIDEMARK_MAX_CONNECTIONS_PER_IP", unlimited(maxInt32, func(f BrokerFacts) int { return f.MaxConnectionsPerIP })},
+	{"connections.max.idle.ms", Long, "TIDEMARK_CONNECTION_IDLE", millis(func(f BrokerFacts) time.Duration { return f.ConnectionIdle })},
+	{"socket.request.max.bytes", Int, "TIDEMARK_MAX_REQUEST_BYTES", number(func(f BrokerFacts) int64 { return f.MaxRequestBytes })},
+	{"queued.max.request.bytes", Long, "TIDEMARK_REQUEST_MEMORY", number(func(f BrokerFacts) int64 { return f.RequestMemory })},
+	{"fetch.max.bytes", Int, "TIDEMARK_FETCH_MAX_BYTES", number(func(f BrokerFacts) int64 { return f.FetchMaxBytes })},
+	{"max.incremental.fetch.session.cache.slots", Int, "TIDEMARK_FETCH_SESSIONS", number(func(f BrokerFacts) int { return f.FetchSessions })},
+	{"offsets.retention.minutes", Int, "TIDEMARK_OFFSETS_RETENTION", minutes(func(f BrokerFacts) time.Duration { return f.OffsetsRetention })},
+	{"offsets.topic.num.partitions", Int, "Coordinator slots; offsets are kept in the catalog.", fixed("64")},
+	{"offset.metadata.max.bytes", Int, "TIDEMARK_OFFSET_METADATA_MAX_BYTES", number(func(f BrokerFacts) int { return f.OffsetMetadataMax })},
+	{"group.initial.rebalance.delay.ms", Int, "TIDEMARK_GROUP_INITIAL_REBALANCE_DELAY", millis(func(f BrokerFacts) time.Duration { return f.GroupRebalanceDelay })},
+	{"group.min.session.timeout.ms", Int, "TIDEMARK_GROUP_MIN_SESSION_TIMEOUT", millis(func(f BrokerFacts) time.Duration { return f.GroupMinSession })},
+	{"group.max.session.timeout.ms", Int, "TIDEMARK_GROUP_MAX_SESSION_TIMEOUT", millis(func(f BrokerFacts) time.Duration { return f.GroupMaxSession })},
+	{"group.max.size", Int, "TIDEMARK_GROUP_MAX_SIZE", unlimited(maxInt32, func(f BrokerFacts) int { return f.GroupMaxSize })},
 	{"group.coordinator.rebalance.protocols", List, "Group protocols that are spoken.", fixed("classic")},
-	{"producer.id.expiration.ms", Int, "TIDEMARK_PRODUCER_ID_EXPIRATION.", millis(func(f BrokerFacts) time.Duration { return f.ProducerIDExpiration })},
-	{"transaction.max.timeout.ms", Int, "TIDEMARK_MAX_TRANSACTION_TIMEOUT.", millis(func(f BrokerFacts) time.Duration { return f.MaxTransactionTimeout })},
-	{"replica.lag.time.max.ms", Long, "TIDEMARK_MAX_REPLICA_LAG.", millis(func(f BrokerFacts) time.Duration { return f.MaxReplicaLag })},
+	{"producer.id.expiration.ms", Int, "TIDEMARK_PRODUCER_ID_EXPIRATION", millis(func(f BrokerFacts) time.Duration { return f.ProducerIDExpiration })},
 }
 
 // DescribeBroker answers a broker's configs under Kafka's names, by name: our settings, and the broker-wide defaults of
@@ -132,8 +130,8 @@ func (d Defaults) DescribeBroker(f BrokerFacts) []Entry {
 	var entries []Entry
 	for _, row := range brokerFacts {
 		shown, null := row.show(f)
-		e := Entry{Name: row.name, Value: shown, Null: null, Type: row.kind, Source: SourceDefault, Doc: row.doc, ReadOnly: true}
-		if f.FromVariables[row.name] {
+		e := Entry{Name: row.name, Value: shown, Null: null, Type: row.kind, Source: SourceDefault, Doc: row.from, ReadOnly: true}
+		if f.Set[row.from] {
 			e.Source = SourceStaticBroker
 		}
 		e.Synonyms = []Synonym{{row.name, shown, e.Source}}

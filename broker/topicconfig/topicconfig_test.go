@@ -182,7 +182,7 @@ func TestU3_BrokersAreDescribedUnderKafkasNames(t *testing.T) {
 	require.NoError(t, err)
 	got := map[string]Entry{}
 	for _, e := range d.DescribeBroker(BrokerFacts{ID: 7, AutoCreateTopics: true, DefaultPartitions: 4, DefaultReplication: 3,
-		OffsetsRetention: 7 * 24 * time.Hour, FromVariables: map[string]bool{"num.partitions": true}}) {
+		OffsetsRetention: 7 * 24 * time.Hour, Set: map[string]bool{"TIDEMARK_DEFAULT_PARTITIONS": true}}) {
 		_, twice := got[e.Name]
 		require.False(t, twice, e.Name)
 		got[e.Name] = e
