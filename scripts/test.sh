@@ -1,0 +1,15 @@
+#!/bin/bash
+# Sets up what the tests need and runs them all; arguments go to go test, e.g. scripts/test.sh -race. The one command of
+# the README's second step, and what CI runs.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/setup.sh || echo "test: some tests will fail for want of what is said above"
+
+status=0
+scripts/with-services.sh go test -timeout 15m "$@" ./... || status=1
+while IFS= read -r module; do
+	echo "# $module"
+	(cd "$module" && ../../scripts/with-services.sh go test -timeout 15m "$@" ./...) || status=1
+done < <(find integration -mindepth 2 -maxdepth 2 -name go.mod -printf '%h\n' 2>/dev/null | sort)
+exit $status
