@@ -1,0 +1,178 @@
+package handler
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"tidemark/broker/metadata"
+	"tidemark/broker/wire"
+	"tidemark/catalog"
+)
+
+// Metadata (key 3), versions 0–13.
+//
+//   - v0: no topic named means all; from v1 on null means all and an empty list none.
+//   - Topics by name, from v12 on also by id (KIP-516): an unknown name is UNKNOWN_TOPIC_OR_PARTITION, an
+//     unknown id UNKNOWN_TOPIC_ID, a name that no topic can have INVALID_TOPIC_EXCEPTION. Entries come in
+//     the order of the request, each topic once.
+//   - A named topic that is missing is created when TIDEMARK_AUTO_CREATE_TOPICS is set and the request
+//     allows it (v4+; older ones always do), and is in the same answer with its leaders.
+//   - Brokers are named by the address that they advertise under the listener that the request came in by
+//     (KIP-103, H29). The controller is the answering broker: any broker serves administrators, as with
+//     KRaft.
+//   - A partition without a live leader is LEADER_NOT_AVAILABLE, leader -1; v5+ list the replicas whose
+//     brokers are away.
+func beginMetadata(h *Handlers, ctx context.Context, c *wire.Conn, req *wire.Request) wire.Reply {
+	r := req.Body.(*kmsg.MetadataRequest)
+	resp := r.ResponseKind().(*kmsg.MetadataResponse)
+	resp.Topics = h.metadataTopics(ctx, c.Listener(), r)
+
+	// The image is read after topics may have been created.
+	v := viewOf(h.Metadata.Image(), c.Listener())
+	for _, n := range v.nodes() {
+		b := kmsg.NewMetadataResponseBroker()
+		b.NodeID, b.Host, b.Port, b.Rack = n.id, n.host, n.port, n.rack
+		resp.Brokers = append(resp.Brokers, b)
+	}
+	id := h.Cluster.ID.String()
+	resp.ClusterID = &id
+	resp.ControllerID = int32(h.Broker)
+	resp.AuthorizedOperations = operations(r.IncludeClusterAuthorizedOperations, clusterOperations)
+	return wire.Respond(resp)
+}
+
+func (h *Handlers) metadataTopics(ctx context.Context, listener string, r *kmsg.MetadataRequest) []kmsg.MetadataResponseTopic {
+	show := topicShow{asked: r.IncludeTopicAuthorizedOperations, version: r.Version}
+	out := []kmsg.MetadataResponseTopic{}
+	if r.Topics == nil || (r.Version == 0 && len(r.Topics) == 0) {
+		show.view = viewOf(h.Metadata.Image(), listener)
+		for _, t := range show.view.im.Topics() {
+			out = append(out, show.topic(t))
+		}
+		return out
+	}
+	create := h.Config.Topics.AutoCreate && (r.Version < 4 || r.AllowAutoTopicCreation)
+	failed := h.createMissing(ctx, r.Topics, create)
+	show.view = viewOf(h.Metadata.Image(), listener)
+	seenName, seenID := map[string]bool{}, map[catalog.TopicID]bool{}
+	for _, t := range r.Topics {
+		switch {
+		case t.Topic != nil && !seenName[*t.Topic]:
+			seenName[*t.Topic] = true
+			out = append(out, show.named(t, failed))
+		case t.Topic == nil && !seenID[t.TopicID]:
+			seenID[t.TopicID] = true
+			out = append(out, show.byID(t.TopicID))
+		}
+	}
+	return out
+}
+
+// createMissing creates the named topics that the image lacks, if create is set, and returns why names
+// could not be made.
+func (h *Handlers) createMissing(ctx context.Context, topics []kmsg.MetadataRequestTopic, create bool) map[string]error {
+	failed := map[string]error{}
+	if !create {
+		return failed
+	}
+	ctx, cancel := bounded(ctx, 0)
+	defer cancel()
+	made := []string{}
+	for _, t := range topics {
+		if t.Topic == nil || failed[*t.Topic] != nil {
+			continue
+		}
+		if _, there := h.Metadata.Image().Topic(*t.Topic); there {
+			continue
+		}
+		asked := kmsg.NewCreateTopicsRequestTopic()
+		asked.Topic, asked.NumPartitions, asked.ReplicationFactor = *t.Topic, -1, -1
+		p, err := h.planTopic(h.Metadata.Image(), asked)
+		if err == nil {
+			_, err = h.Catalog.CreateTopic(ctx, p.topic)
+		}
+		if err != nil && !errors.Is(err, catalog.ErrTopicExists) {
+			failed[*t.Topic] = err
+			continue
+		}
+		made = append(made, *t.Topic)
+	}
+	if len(made) == 0 {
+		return failed
+	}
+	if err := h.Metadata.Refresh(ctx); err != nil {
+		for _, name := range made {
+			failed[name] = err
+		}
+	}
+	return failed
+}
+
+// topicShow makes the topics' part of one answer.
+type topicShow struct {
+	view    view
+	asked   bool // for authorized operations
+	version int16
+}
+
+func (s topicShow) named(t kmsg.MetadataRequestTopic, failed map[string]error) kmsg.MetadataResponseTopic {
+	found, ok := s.view.im.Topic(*t.Topic)
+	if ok && (t.TopicID == [16]byte{} || s.version >= 12) {
+		return s.topic(found)
+	}
+	e := kmsg.NewMetadataResponseTopic()
+	e.Topic, e.Partitions = t.Topic, []kmsg.MetadataResponseTopicPartition{}
+	nameErr := checkTopicName(*t.Topic)
+	switch {
+	case ok: // v10 and v11 have a field for the id that may not be used
+		e.ErrorCode = kerr.InvalidRequest.Code
+	case nameErr != nil:
+		e.ErrorCode = codeFor(nameErr)
+	case failed[*t.Topic] != nil && catalog.Unavailable(failed[*t.Topic]):
+		// Clients retry this one for a topic; REQUEST_TIMED_OUT some of them do not.
+		e.ErrorCode = kerr.LeaderNotAvailable.Code
+	case failed[*t.Topic] != nil:
+		e.ErrorCode = codeFor(failed[*t.Topic])
+	default:
+		e.ErrorCode = kerr.UnknownTopicOrPartition.Code
+	}
+	return e
+}
+
+func (s topicShow) byID(id catalog.TopicID) kmsg.MetadataResponseTopic {
+	t, ok := s.view.im.TopicByID(id)
+	if ok && s.version >= 12 {
+		return s.topic(t)
+	}
+	e := kmsg.NewMetadataResponseTopic()
+	e.TopicID, e.Partitions = id, []kmsg.MetadataResponseTopicPartition{}
+	e.ErrorCode = kerr.UnknownTopicID.Code
+	if s.version < 12 || id == (catalog.TopicID{}) {
+		e.ErrorCode = kerr.InvalidRequest.Code
+		none := "" // not nullable before v12
+		e.Topic = &none
+	}
+	return e
+}
+
+func (s topicShow) topic(t *metadata.Topic) kmsg.MetadataResponseTopic {
+	e := kmsg.NewMetadataResponseTopic()
+	e.Topic, e.TopicID = &t.Name, t.ID
+	e.AuthorizedOperations = operations(s.asked, topicOperations)
+	e.Partitions = make([]kmsg.MetadataResponseTopicPartition, 0, len(t.Partitions))
+	for _, p := range t.Partitions {
+		st := s.view.partition(p)
+		if st.code == kerr.ListenerNotFound.Code && s.version < 6 {
+			st.code = kerr.LeaderNotAvailable.Code
+		}
+		mp := kmsg.NewMetadataResponseTopicPartition()
+		mp.ErrorCode, mp.Partition = st.code, p.ID.Partition
+		mp.Leader, mp.LeaderEpoch = st.leader, st.epoch
+		mp.Replicas, mp.ISR, mp.OfflineReplicas = st.replicas, st.isr, st.offline
+		e.Partitions = append(e.Partitions, mp)
+	}
+	return e
+}

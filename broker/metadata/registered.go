@@ -1,0 +1,13 @@
+package metadata
+
+import (
+	"maps"
+	"slices"
+
+	"tidemark/catalog"
+)
+
+// Registered lists all brokers that were ever registered, live or not, by id.
+func (im *Image) Registered() []catalog.Broker {
+	return slices.SortedFunc(maps.Values(im.brokers), func(a, b catalog.Broker) int { return int(a.ID - b.ID) })
+}
