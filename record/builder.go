@@ -48,9 +48,7 @@ func OptionsOf(h Header) BuilderOptions {
 		LogAppendTime:   h.LogAppendTime(),
 		MaxTimestamp:    h.MaxTimestamp,
 		LastOffsetDelta: h.LastOffsetDelta,
-	}
-	if h.HasProducer() {
-		o.Producer = &Producer{ID: h.ProducerID, Epoch: h.ProducerEpoch, BaseSequence: h.BaseSequence}
+		Producer:        &Producer{ID: h.ProducerID, Epoch: h.ProducerEpoch, BaseSequence: h.BaseSequence},
 	}
 	if t, ok := h.DeleteHorizon(); ok {
 		o.DeleteHorizon = &t
@@ -162,7 +160,7 @@ func (b *Builder) header() Header {
 		h.MaxTimestamp = o.MaxTimestamp
 	}
 	if b.count == 0 && o.DeleteHorizon == nil {
-		h.BaseTimestamp = o.MaxTimestamp
+		h.BaseTimestamp = NoTimestamp
 	}
 	if o.Producer != nil {
 		h.ProducerID, h.ProducerEpoch, h.BaseSequence = o.Producer.ID, o.Producer.Epoch, o.Producer.BaseSequence

@@ -62,7 +62,7 @@ func Judge(batch []byte, rules Rules) (Summary, error) {
 		}
 		return s, nil
 	}
-	w := walker{h: &h, rules: rules, minTime: math.MaxInt64, maxTime: NoTimestamp, last: -1}
+	w := walker{h: h, rules: rules, minTime: math.MaxInt64, maxTime: NoTimestamp, last: -1}
 	if h.Codec() == CodecNone {
 		w.buf = body
 		err = w.walk()
@@ -134,10 +134,11 @@ func judgeClient(h Header) error {
 // walker judges the records of one batch.
 type walker struct {
 	cursor
-	h                *Header
+	h                Header
 	rules            Rules
 	last             int64 // offset delta of the record before
 	minTime, maxTime int64
+	head             [8]byte // start's answer
 }
 
 var (
@@ -300,8 +301,7 @@ func (w *walker) start(end int64, n int) []byte {
 		return nil
 	}
 	b := w.peek(int(min(length, int64(n))))
-	var head [8]byte
-	kept := head[:copy(head[:], b)]
+	kept := w.head[:copy(w.head[:], b)]
 	w.skip(length)
 	return kept
 }

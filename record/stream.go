@@ -2,14 +2,12 @@ package record
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 )
@@ -30,13 +28,9 @@ const (
 	// maxWindow is what RFC 8878 asks of every decoder, and enough for all zstd
 	// levels up to 19.
 	maxWindow = 8 << 20
-	// maxWide bounds the content of a batch written with a wider window (zstd
-	// levels 20 to 22), which is decoded as a whole.
-	maxWide = 64 << 20
-	// maxSnappyRatio: the densest element is three bytes for 64.
-	maxSnappyRatio = 22
-	// maxPooled is the largest block buffer that a pool keeps.
-	maxPooled = 1 << 20
+	// maxWide bounds window and content of a batch written with a wider window, as
+	// zstd's levels 20 to 22 do; it is the widest window that Java's reader takes.
+	maxWide = 128 << 20
 )
 
 var (
@@ -44,10 +38,14 @@ var (
 	snappyStreams = sync.Pool{New: func() any { return new(snappyStream) }}
 	lz4Streams    = sync.Pool{New: func() any { return new(lz4Stream) }}
 	zstdStreams   = sync.Pool{New: func() any { return new(zstdStream) }}
-	zstdWide      = sync.Pool{New: func() any {
-		return newZstdDecoder(zstd.WithDecoderMaxMemory(maxWide), zstd.WithDecoderMaxWindow(1<<30))
-	}}
 )
+
+// wide is the one decoder of such batches: whoever needs it waits, so that all of
+// them together hold at most one maxWide.
+var wide struct {
+	sync.Mutex
+	dec *zstd.Decoder
+}
 
 // openStream takes a stream for codec from its pool. Errors: ErrCodec,
 // ErrInvalidRecord.
@@ -112,13 +110,13 @@ func (s *lz4Stream) release() {
 // zstdStream decodes through a window of at most maxWindow. A frame that asks for
 // more, as the highest levels do for however little content, would make the
 // decoder reserve what it asks for; such a body is decoded as a whole instead,
-// where memory follows the content.
+// where memory follows the content, one body at a time.
 type zstdStream struct {
 	src  bytes.Reader
 	raw  []byte
 	dec  *zstd.Decoder
 	wide bytes.Reader // the content of a body with a wide window
-	full bool         // wide is in use
+	full bool         // the package's wide is locked by this stream
 }
 
 func newZstdDecoder(opts ...zstd.DOption) *zstd.Decoder {
@@ -159,13 +157,15 @@ func (s *zstdStream) untouched() bool {
 }
 
 func (s *zstdStream) readWide(p []byte) (int, error) {
-	dec := zstdWide.Get().(*zstd.Decoder)
-	defer zstdWide.Put(dec)
-	content, err := dec.DecodeAll(s.raw, nil)
+	wide.Lock()
+	s.full = true
+	if wide.dec == nil {
+		wide.dec = newZstdDecoder(zstd.WithDecoderMaxMemory(maxWide), zstd.WithDecoderMaxWindow(maxWide))
+	}
+	content, err := wide.dec.DecodeAll(s.raw, nil)
 	if err != nil {
 		return 0, err
 	}
-	s.full = true
 	s.wide.Reset(content)
 	return s.wide.Read(p)
 }
@@ -174,84 +174,9 @@ func (s *zstdStream) release() {
 	s.src.Reset(nil)
 	s.wide.Reset(nil)
 	s.raw = nil
+	if s.full {
+		s.full = false
+		wide.Unlock()
+	}
 	zstdStreams.Put(s)
-}
-
-// snappyStream reads xerial's framing (header, then length and block, again and
-// again) and a bare block, which is what clients other than Java's may send.
-type snappyStream struct {
-	rest   []byte
-	framed bool
-	block  []byte // decoded
-	read   int    // of block
-}
-
-var errSnappy = errors.New("malformed xerial framing")
-
-func (s *snappyStream) open(src []byte) error {
-	s.rest, s.block, s.read = src, s.block[:0], 0
-	s.framed = bytes.HasPrefix(src, xerialHeader[:8])
-	if len(src) == 0 {
-		return io.ErrUnexpectedEOF
-	}
-	return nil
-}
-
-func (s *snappyStream) Read(p []byte) (int, error) {
-	for s.read == len(s.block) {
-		if len(s.rest) == 0 {
-			return 0, io.EOF
-		}
-		if err := s.next(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, s.block[s.read:])
-	s.read += n
-	return n, nil
-}
-
-func (s *snappyStream) next() error {
-	s.block, s.read = s.block[:0], 0
-	src := s.rest
-	if s.framed {
-		// Concatenated streams repeat the header; Java skips it too.
-		if bytes.HasPrefix(src, xerialHeader[:8]) {
-			if len(src) < len(xerialHeader) {
-				return errSnappy
-			}
-			s.rest = src[len(xerialHeader):]
-			return nil
-		}
-		if len(src) < 4 {
-			return errSnappy
-		}
-		n := binary.BigEndian.Uint32(src)
-		if uint64(n) > uint64(len(src)-4) {
-			return errSnappy
-		}
-		src = src[4 : 4+n]
-		s.rest = s.rest[4+n:]
-	} else {
-		s.rest = nil
-	}
-	n, err := snappy.DecodedLen(src)
-	if err != nil {
-		return err
-	}
-	if n > maxSnappyRatio*len(src) {
-		return fmt.Errorf("block of %d bytes claims %d", len(src), n)
-	}
-	// Strict: the S2 extensions that Decode also takes are no snappy, and other
-	// readers would choke on them.
-	s.block, err = snappy.DecodeStrict(s.block[:cap(s.block)], src)
-	return err
-}
-
-func (s *snappyStream) release() {
-	s.rest = nil
-	if cap(s.block) > maxPooled {
-		s.block = nil
-	}
-	snappyStreams.Put(s)
 }

@@ -42,7 +42,7 @@ func (s *State) Apply(h record.Header, control *Control, at int64) (Ended, bool)
 	// A batch that compaction emptied has no record that could be undecided, and
 	// its marker may be gone (R15).
 	if h.IsTransactional() && e.txnFirst == noTxn && h.Count > 0 {
-		e.txnFirst = h.BaseOffset
+		s.begin(e, h.BaseOffset)
 	}
 	return Ended{}, false
 }
@@ -65,7 +65,7 @@ func (s *State) applyMarker(h record.Header, c Control, at int64) (Ended, bool) 
 		Aborted: Aborted{ProducerID: h.ProducerID, First: e.txnFirst, Last: h.LastOffset()},
 		Commit:  c.Type == record.ControlCommit,
 	}
-	e.txnFirst = noTxn
+	s.finish(e)
 	s.unreplicated = append(s.unreplicated, span{ended.First, ended.Last})
 	ended.LastStable = h.NextOffset()
 	if first, ok := s.FirstOpen(); ok {

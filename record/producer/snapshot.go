@@ -111,6 +111,10 @@ func (s *State) decodeEntry(b []byte) ([]byte, bool) {
 	}
 	to := s.touch(e.id, e.at)
 	e.prev, e.next = to.prev, to.next
+	first := e.txnFirst
 	*to = e
+	if first != noTxn {
+		s.begin(to, first)
+	}
 	return b, true
 }

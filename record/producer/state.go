@@ -63,6 +63,12 @@ func (e *entry) remember(b batch) {
 // watermark yet.
 type span struct{ first, last record.Offset }
 
+// openTxn is a transaction without marker.
+type openTxn struct {
+	first record.Offset
+	id    int64
+}
+
 // State is what the batches below End say of their producers.
 type State struct {
 	end          record.Offset
@@ -72,7 +78,8 @@ type State struct {
 	byID         map[int64]int32
 	oldest       int32
 	newest       int32
-	unreplicated []span
+	open         []openTxn // by first offset, so that the oldest is found at once
+	unreplicated []span    // by last offset
 	evicted      uint64
 }
 
@@ -104,6 +111,7 @@ func (s *State) Clone() *State {
 	c := *s
 	c.entries = slices.Clone(s.entries)
 	c.free = slices.Clone(s.free)
+	c.open = slices.Clone(s.open)
 	c.unreplicated = slices.Clone(s.unreplicated)
 	c.byID = make(map[int64]int32, len(s.byID))
 	for id, i := range s.byID {
@@ -114,13 +122,28 @@ func (s *State) Clone() *State {
 
 // FirstOpen is the first offset of the oldest transaction that is still open.
 func (s *State) FirstOpen() (record.Offset, bool) {
-	first, found := record.Offset(math.MaxInt64), false
-	for i := s.oldest; i != none; i = s.entries[i].next {
-		if t := s.entries[i].txnFirst; t != noTxn && t < first {
-			first, found = t, true
-		}
+	if len(s.open) == 0 {
+		return record.NoOffset, false
 	}
-	return first, found
+	return s.open[0].first, true
+}
+
+// begin opens the producer's transaction at first. Batches come in offset order,
+// so it is the youngest, unless a snapshot is being read.
+func (s *State) begin(e *entry, first record.Offset) {
+	e.txnFirst = first
+	i := len(s.open)
+	for i > 0 && s.open[i-1].first > first {
+		i--
+	}
+	s.open = slices.Insert(s.open, i, openTxn{first, e.id})
+}
+
+// finish closes the producer's open transaction.
+func (s *State) finish(e *entry) {
+	i := slices.Index(s.open, openTxn{e.txnFirst, e.id})
+	s.open = slices.Delete(s.open, i, i+1)
+	e.txnFirst = noTxn
 }
 
 // FirstUnstable is where the last stable offset stands if hw is beyond it: the
