@@ -52,8 +52,9 @@ func (s *State) AppendTo(dst []byte) []byte {
 }
 
 // Decode reads what AppendTo wrote, all of b, into a state for at most
-// maxProducers (0: DefaultMaxProducers); the longest idle of a longer snapshot are
-// forgotten. Error: ErrSnapshot.
+// maxProducers (0: DefaultMaxProducers). A snapshot may hold more, of another bound
+// or with many open transactions; the next new producer makes the longest idle go,
+// here as in the state that was encoded. Error: ErrSnapshot.
 func Decode(b []byte, maxProducers int) (*State, error) {
 	if len(b) < snapshotHeader || b[0] != snapshotVersion {
 		return nil, fmt.Errorf("%w: %d bytes, version %v", ErrSnapshot, len(b), b[:min(1, len(b))])
@@ -109,12 +110,11 @@ func (s *State) decodeEntry(b []byte) ([]byte, bool) {
 		e.batches[i] = x
 		b = b[batchSize:]
 	}
-	to := s.touch(e.id, e.at)
-	e.prev, e.next = to.prev, to.next
-	first := e.txnFirst
-	*to = e
-	if first != noTxn {
-		s.begin(to, first)
+	i := s.insert(e.id)
+	s.entries[i] = e
+	s.link(i)
+	if e.txnFirst != noTxn {
+		s.begin(&s.entries[i], e.txnFirst)
 	}
 	return b, true
 }

@@ -199,6 +199,8 @@ func (s *State) touch(id int64, at int64) *entry {
 	if ok {
 		s.unlink(i)
 	} else {
+		for len(s.byID) >= s.max && s.evict() {
+		}
 		i = s.insert(id)
 	}
 	s.link(i)
@@ -207,10 +209,8 @@ func (s *State) touch(id int64, at int64) *entry {
 	return e
 }
 
+// insert adds an entry that is not linked yet; it does not look at the bound.
 func (s *State) insert(id int64) int32 {
-	if len(s.byID) >= s.max {
-		s.evict()
-	}
 	var i int32
 	if n := len(s.free); n > 0 {
 		i, s.free = s.free[n-1], s.free[:n-1]
@@ -224,14 +224,15 @@ func (s *State) insert(id int64) int32 {
 }
 
 // evict forgets the longest idle producer without open transaction, if any.
-func (s *State) evict() {
+func (s *State) evict() bool {
 	for i := s.oldest; i != none; i = s.entries[i].next {
 		if s.entries[i].txnFirst == noTxn {
 			s.remove(i)
 			s.evicted++
-			return
+			return true
 		}
 	}
+	return false
 }
 
 func (s *State) remove(i int32) {
