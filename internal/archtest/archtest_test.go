@@ -46,6 +46,8 @@ func TestTheHouse(t *testing.T) {
 		{"functions stay small", CheckShape},
 		{"tests do not sleep", CheckSleeps},
 		{"nothing unfinished, nothing of one machine", CheckWords},
+		{"every setting is read", func(tr *Tree) []string { return CheckSettings(tr, "broker/config") }},
+		{"links between pages lead somewhere", func(tr *Tree) []string { return CheckLinks(os.DirFS("../.."), tr) }},
 	}
 	for _, rule := range rules {
 		t.Run(rule.name, func(t *testing.T) {

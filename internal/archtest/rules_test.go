@@ -139,3 +139,25 @@ func TestFunctionsStaySmall(t *testing.T) {
 	})
 	require.Len(t, CheckShape(tr), 2)
 }
+
+func TestASettingThatNobodyReads(t *testing.T) {
+	tr := tree(t, map[string]string{
+		"c/c.go":      "package c\ntype C struct {\nUsed int `env:\"A\"`\nIdle int `env:\"B\"`\nMade int `env:\"-\"`\n}\nfunc (c C) x() int { return c.Idle }\n",
+		"b/b.go":      "package b\nvar x = cfg.Used\n",
+		"b/b_test.go": "package b\nvar y = cfg.Idle\n",
+	})
+	faults := CheckSettings(tr, "c")
+	require.Len(t, faults, 1)
+	require.Contains(t, faults[0], "nobody reads Idle (B)")
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	root := fstest.MapFS{
+		"README.md":  {Data: []byte("[a](docs/a.md#part) [b](docs/b.md) [c](https://x.org/y) [d](#here)")},
+		"docs/a.md":  {Data: []byte("[up](../README.md)")},
+		"docs/x.txt": {Data: []byte("[no](page.md)")},
+	}
+	tr, err := ReadTree(root, "m")
+	require.NoError(t, err)
+	require.Equal(t, []string{"README.md links to docs/b.md, which does not exist"}, CheckLinks(root, tr))
+}
