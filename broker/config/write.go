@@ -68,7 +68,7 @@ func WriteTopicMarkdown(w io.Writer) error {
 	for _, n := range topicconfig.BrokerNames() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", n.Name, strings.ToLower(n.Type.String()), cell(n.Doc))
 	}
-	b.WriteString("\n# Group configs\n\nThey belong to group protocols that are not spoken here.\n\n")
+	b.WriteString("\n# Group configs\n\nThey belong to group protocols that are not spoken here: DescribeConfigs answers the defaults, changes are refused.\n\n")
 	writeDefinitions(&b, topicconfig.Groups())
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -1,9 +1,7 @@
 package topicconfig
 
-import "errors"
-
 // groupTable holds the group configs of Kafka 4.4 (KIP-848, KIP-932, KIP-1071). They belong to group protocols that are
-// not spoken here, so none has an effect; they are kept and described for the tools that set them.
+// not spoken here, so none has an effect; they are described, read only, for the tools that ask.
 var groupTable = sorted([]Definition{
 	groupInt("consumer.assignment.interval.ms", "1000", 0, "Time between two assignments of a consumer group."),
 	groupFlag("consumer.assignor.offload.enable", "true", "Whether assignments are computed in the background."),
@@ -40,8 +38,6 @@ var groupTable = sorted([]Definition{
 	groupInt("streams.task.offset.interval.ms", "60000", 1, "Time between two reports of task offsets."),
 })
 
-var groupIndex = index(groupTable)
-
 func groupInt(name, def string, least int64, doc string) Definition {
 	return Definition{Name: name, Type: Int, Default: def, valid: atLeast(least), Effect: NoEffect, Doc: doc}
 }
@@ -53,26 +49,11 @@ func groupFlag(name, def, doc string) Definition {
 // Groups returns the definitions of all group configs, by name. The caller must not change the slice.
 func Groups() []Definition { return groupTable }
 
-// CheckGroup judges the configs of a group. It reports every fault, each an ErrInvalid.
-func CheckGroup(overrides map[string]string) error {
-	var faults []error
-	for _, name := range names(overrides) {
-		def, ok := groupIndex[name]
-		if !ok {
-			faults = append(faults, refuse("Unknown group config name: %s.", name))
-			continue
-		}
-		_, err := def.parse(overrides[name])
-		faults = append(faults, err)
-	}
-	return errors.Join(faults...)
-}
-
 // DescribeGroup answers every group config with its value and source, by name.
 func DescribeGroup(overrides map[string]string) []Entry {
 	entries := make([]Entry, 0, len(groupTable))
 	for _, def := range groupTable {
-		e := Entry{Name: def.Name, Value: def.Default, Type: def.Type, Source: SourceDefault, Doc: def.describeDoc()}
+		e := Entry{Name: def.Name, Value: def.Default, Type: def.Type, Source: SourceDefault, ReadOnly: true, Doc: def.describeDoc()}
 		e.Synonyms = []Synonym{{def.Name, def.Default, SourceDefault}}
 		if text, ok := overrides[def.Name]; ok {
 			e.Value, e.Source = text, SourceGroup

@@ -25,8 +25,7 @@ var segmentTable = []Definition{
 		Doc: "Longest time that an appended record waits for an fsync.",
 		set: func(t *Topic, v value) { t.FlushMs = Millis(v.num) }},
 	{Name: "file.delete.delay.ms", Type: Long, Default: "60000", valid: atLeast(0), BrokerName: "log.segment.delete.delay.ms", Effect: NoEffect,
-		Doc: "Wait before a file is removed from disk. TIDEMARK_FREE_DELAY governs that here.",
-		set: func(t *Topic, v value) { t.FileDeleteDelayMs = Millis(v.num) }},
+		Doc: "Wait before a file is removed from disk. TIDEMARK_FREE_DELAY governs that here."},
 	{Name: "preallocate", Type: Boolean, Default: "false", valid: anything, BrokerName: "log.preallocate", Effect: NoEffect,
 		Doc: "Whether a segment's file is given its full size when it is made. Files here grow as they are written."},
 }

@@ -11,7 +11,6 @@ type Topic struct {
 	IndexIntervalBytes int64
 	FlushMessages      int64 // fsync after so many records; 2^63-1: never by count
 	FlushMs            Millis
-	FileDeleteDelayMs  Millis
 
 	// Retention over both tiers, and on local disk.
 	CleanupDelete       bool
@@ -22,15 +21,11 @@ type Topic struct {
 	LocalRetentionBytes int64  // -1: no limit; as LocalRetentionMs
 
 	// What a record may be.
-	MaxMessageBytes             int64
-	MaxDecompressedMessageBytes int64
-	CompressionType             string // producer, uncompressed, gzip, snappy, lz4 or zstd
-	GzipLevel                   int
-	Lz4Level                    int
-	ZstdLevel                   int
-	LogAppendTime               bool // message.timestamp.type
-	TimestampBeforeMaxMs        Millis
-	TimestampAfterMaxMs         Millis
+	MaxMessageBytes      int64
+	CompressionType      string // producer, uncompressed, gzip, snappy, lz4 or zstd
+	LogAppendTime        bool   // message.timestamp.type
+	TimestampBeforeMaxMs Millis
+	TimestampAfterMaxMs  Millis
 
 	// The object tier.
 	RemoteStorageEnable  bool
