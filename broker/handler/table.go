@@ -25,17 +25,59 @@ const (
 	keyInitProducerID       = 22
 	keyOffsetForLeaderEpoch = 23
 	keyAPIVersions          = 18
+
+	keyMetadata        = 3
+	keyOffsetCommit    = 8
+	keyOffsetFetch     = 9
+	keyFindCoordinator = 10
+	keyJoinGroup       = 11
+	keyHeartbeat       = 12
+	keyLeaveGroup      = 13
+	keySyncGroup       = 14
+	keyDescribeGroups  = 15
+	keyListGroups      = 16
+	keyDeleteGroups    = 42
+	keyOffsetDelete    = 47
+
+	keyCreateTopics            = 19
+	keyDeleteTopics            = 20
+	keyDescribeConfigs         = 32
+	keyAlterConfigs            = 33
+	keyDescribeLogDirs         = 35
+	keyCreatePartitions        = 37
+	keyIncrementalAlterConfigs = 44
+	keyDescribeCluster         = 60
+	keyListConfigResources     = 74
+	keyDescribeTopicPartitions = 75
 )
 
 // table names each API that Tidemark speaks.
 var table = []api{
-	{keyProduce, 3, 12, 0, beginProduce},
+	{keyProduce, 3, 13, 0, beginProduce},
 	{keyFetch, 4, 17, -1, beginFetch},
 	{keyListOffsets, 1, 10, -1, beginListOffsets},
 	{keyAPIVersions, 0, 4, -1, beginAPIVersions},
 	{keyDeleteRecords, 0, 2, -1, beginDeleteRecords},
 	{keyInitProducerID, 0, 5, -1, beginInitProducerID},
 	{keyOffsetForLeaderEpoch, 0, 4, -1, beginOffsetForLeaderEpoch},
+
+	{keyMetadata, 0, 13, -1, beginMetadata},
+	{keyFindCoordinator, 0, 6, -1, beginFindCoordinator},
+	{keyJoinGroup, 0, 9, -1, beginJoinGroup},
+	{keyHeartbeat, 0, 4, -1, beginHeartbeat},
+	{keyLeaveGroup, 0, 5, -1, beginLeaveGroup},
+	{keySyncGroup, 0, 5, -1, beginSyncGroup},
+
+	{keyCreateTopics, 0, 7, -1, beginCreateTopics},
+	{keyDeleteTopics, 1, 6, -1, beginDeleteTopics},
+	{keyCreatePartitions, 0, 3, -1, beginCreatePartitions},
+	{keyDescribeConfigs, 1, 4, -1, beginDescribeConfigs},
+	{keyAlterConfigs, 0, 2, -1, beginAlterConfigs},
+	{keyIncrementalAlterConfigs, 0, 1, -1, beginIncrementalAlterConfigs},
+	{keyDescribeLogDirs, 1, 4, -1, beginDescribeLogDirs},
+	{keyDescribeCluster, 0, 2, -1, beginDescribeCluster},
+	{keyListConfigResources, 0, 1, -1, beginListConfigResources},
+	{keyDescribeTopicPartitions, 0, 0, -1, beginDescribeTopicPartitions},
 }
 
 var byKey [128]*api
