@@ -1,0 +1,99 @@
+package tiering
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"tidemark/catalog"
+	"tidemark/tiering/objstore"
+)
+
+// identityKey names the file that says whose bucket this is.
+const identityKey = "cluster.json"
+
+// identityLimit bounds its size.
+const identityLimit = 4096
+
+// clusterFile is cluster.json.
+type clusterFile struct {
+	Cluster    string `json:"cluster"` // 32 characters of [0-9a-f]
+	Generation int64  `json:"generation"`
+}
+
+// identity is whether the bucket is known to be this cluster's.
+type identity struct{ known atomic.Bool }
+
+// Ready reports whether the bucket has been found to be this cluster's. Until then nothing is uploaded
+// and cold reads answer ErrStorage; hot traffic does not care (H22).
+func (t *Tier) Ready() bool { return t.bound.known.Load() }
+
+// identify tries once to read or make cluster.json. An unreachable bucket is no error.
+func (t *Tier) identify(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, min(t.o.CallTimeout, 5*time.Second))
+	defer cancel()
+	err := t.claim(ctx)
+	switch {
+	case err == nil:
+		t.bound.known.Store(true)
+		return nil
+	case errors.Is(err, ErrOtherCluster):
+		return err
+	}
+	t.log.Warn("the bucket cannot be read: tiering is off until it can", "err", err)
+	return nil
+}
+
+// awaitBucket repeats identify until it has an answer.
+func (t *Tier) awaitBucket(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for !t.Ready() {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := t.identify(ctx); err != nil {
+			return err
+		}
+	}
+	t.log.Info("the bucket is there: tiering is on")
+	t.sched.signal()
+	return nil
+}
+
+// claim reads cluster.json and holds it against ours; it makes the file if the bucket has none. Brokers
+// of one cluster that do so at once write the same bytes.
+func (t *Tier) claim(ctx context.Context) error {
+	info, err := t.o.Store.Stat(ctx, identityKey)
+	if errors.Is(err, objstore.ErrNotFound) {
+		raw, err := json.Marshal(clusterFile{Cluster: t.o.Cluster.Hex(), Generation: t.o.Generation})
+		if err != nil {
+			return err
+		}
+		return t.o.Store.Put(ctx, identityKey, objstore.Bytes(append(raw, '\n')), objstore.PutOptions{})
+	}
+	if err != nil {
+		return err
+	}
+	if info.Size > identityLimit {
+		return fmt.Errorf("%w: %s has %d bytes", ErrOtherCluster, identityKey, info.Size)
+	}
+	raw := make([]byte, info.Size)
+	if err := t.o.Store.ReadRange(ctx, identityKey, 0, raw); err != nil {
+		return err
+	}
+	var f clusterFile
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return fmt.Errorf("%w: %s is not ours: %w", ErrOtherCluster, identityKey, err)
+	}
+	id, err := catalog.ParseUUID(f.Cluster)
+	if err != nil || id != t.o.Cluster {
+		return fmt.Errorf("%w: %s names %q, the catalog %q; give each cluster its own bucket or prefix", ErrOtherCluster, identityKey, f.Cluster, t.o.Cluster.Hex())
+	}
+	return nil
+}
