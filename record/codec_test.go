@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 	"github.com/stretchr/testify/require"
 )
 
@@ -59,6 +60,40 @@ func TestSnappyFramings(t *testing.T) {
 	}
 }
 
+// TestLZ4Frames: what the Java client cannot read is refused.
+func TestLZ4Frames(t *testing.T) {
+	src := bytes.Repeat([]byte("abcdefg-"), 30_000)
+	good, _ := Compress(nil, src, CodecLZ4)
+	linked := bytes.Clone(good)
+	linked[4] &^= lz4Independent
+	var legacy bytes.Buffer
+	w := lz4.NewWriter(&legacy)
+	require.NoError(t, w.Apply(lz4.LegacyOption(true)))
+	_, err := w.Write(src)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	for name, packed := range map[string][]byte{
+		"linked blocks": linked,
+		"legacy":        legacy.Bytes(),
+		"bytes after":   append(bytes.Clone(good), 0),
+		"two frames":    append(bytes.Clone(good), good...),
+		"cut":           good[:len(good)-1],
+		"empty":         {},
+	} {
+		_, err := Decompress(nil, packed, CodecLZ4)
+		require.ErrorIs(t, err, ErrInvalidRecord, name)
+	}
+	checksummed := new(bytes.Buffer)
+	w = lz4.NewWriter(checksummed)
+	require.NoError(t, w.Apply(lz4.ChecksumOption(true), lz4.BlockChecksumOption(true), lz4.BlockSizeOption(lz4.Block4Mb)))
+	_, err = w.Write(src)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	out, err := Decompress(nil, checksummed.Bytes(), CodecLZ4)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(src, out))
+}
+
 // mixed makes bytes that repeat at one distance with small changes, which S2
 // encodes by repeat offsets.
 func mixed(n int) []byte {
@@ -71,27 +106,6 @@ func mixed(n int) []byte {
 		}
 	}
 	return b
-}
-
-// FuzzSnappyTwin: the tag walk and the fast decoder agree with the strict one.
-func FuzzSnappyTwin(f *testing.F) {
-	f.Add(snappy.Encode(nil, bytes.Repeat([]byte("abcd"), 100)))
-	f.Add(s2.EncodeBest(nil, mixed(5000)))
-	f.Fuzz(func(t *testing.T, block []byte) {
-		n, err := snappy.DecodedLen(block)
-		if err != nil || n > maxSnappyRatio*len(block) {
-			return
-		}
-		want, wantErr := snappy.DecodeStrict(nil, block)
-		got, err := snappy.Decode(nil, block)
-		if !plainSnappy(block) {
-			err = snappy.ErrCorrupt
-		}
-		require.Equal(t, wantErr == nil, err == nil, "strict: %v, ours: %v", wantErr, err)
-		if err == nil {
-			require.True(t, bytes.Equal(want, got))
-		}
-	})
 }
 
 // TestZipBomb: little input that would come to gigabytes is walked in a window,

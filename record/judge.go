@@ -7,9 +7,10 @@ import (
 	"sync"
 )
 
-// Rules are what a batch is judged by besides the format. Whoever appends for a
-// client sets Client and Dense; followers and publishers set AllowEmpty and
-// KeyRequired never: a topic may have become compacted after the batch.
+// Rules are what a batch is judged by besides the format. A leader that appends
+// for a client sets Client and Dense, and KeyRequired and MaxBytes as the topic
+// says; one that appends a marker, Dense alone. A follower and a publisher set
+// AllowEmpty alone: the topic's settings may be younger than the batch.
 type Rules struct {
 	// Client: the batch comes from a client, which may not write control batches,
 	// append times, base offsets or a producer without sequence.
@@ -43,9 +44,10 @@ type Summary struct {
 // judges at produce, at a follower and at publish, under rules that only narrow
 // towards the client (R4, H19). It does not allocate once its pools are warm.
 //
-// Stricter than Kafka: offset deltas that are not 0..n-1 are refused in
-// uncompressed batches too (Kafka stores them as they are and renumbers
-// compressed ones), as are lengths below -1 and timestamps that overflow.
+// Stricter than Kafka 4.4, where no client goes: offset deltas that are not 0..n-1
+// (Kafka stores them as they are), lengths below -1, timestamps that overflow, a
+// transaction without producer, and an append time from a client (Kafka clears it
+// on a topic of create time, and refuses it on the other).
 //
 // Errors: ErrTruncated, ErrCorrupt, ErrMagic, ErrTooLarge, ErrCodec,
 // ErrInvalidTimestamp, ErrInvalidRecord.

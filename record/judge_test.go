@@ -378,17 +378,19 @@ func TestJudgeStreamsLargeRecords(t *testing.T) {
 	}
 }
 
-// TestJudgeDoesNotAllocate: once the pools are warm.
+// TestJudgeDoesNotAllocate: once the pools are warm. The race detector makes pools
+// forget at random.
 func TestJudgeDoesNotAllocate(t *testing.T) {
 	for _, c := range codecs {
+		if raceDetector && c != CodecNone {
+			continue
+		}
 		b := numbered(c, 200, 100)
 		n := testing.AllocsPerRun(200, func() {
 			if _, err := Judge(b, produceRules); err != nil {
 				t.Error(err)
 			}
 		})
-		require.LessOrEqual(t, n, allocsAllowed[c], c.String())
+		require.Zero(t, n, c.String())
 	}
 }
-
-var allocsAllowed = map[Codec]float64{}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 )
 
 // stream decompresses one body step by step. What it holds in memory is bounded
@@ -83,28 +82,6 @@ func (s *gzipStream) open(src []byte) error {
 func (s *gzipStream) release() {
 	s.src.Reset(nil)
 	gzipStreams.Put(s)
-}
-
-type lz4Stream struct {
-	src bytes.Reader
-	dec *lz4.Reader
-}
-
-func (s *lz4Stream) open(src []byte) error {
-	s.src.Reset(src)
-	if s.dec == nil {
-		s.dec = lz4.NewReader(&s.src)
-		return nil
-	}
-	s.dec.Reset(&s.src)
-	return nil
-}
-
-func (s *lz4Stream) Read(p []byte) (int, error) { return s.dec.Read(p) }
-
-func (s *lz4Stream) release() {
-	s.src.Reset(nil)
-	lz4Streams.Put(s)
 }
 
 // zstdStream decodes through a window of at most maxWindow. A frame that asks for
