@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"tidemark/broker"
+	"tidemark/broker/config"
+)
+
+// node runs one broker until it fails or a signal ends it. started is called once it serves.
+func (c *command) node(ctx context.Context, cfg config.Config, started func(*broker.Broker) error) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := c.logger(cfg)
+	store, err := openCatalog(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	objects, err := openObjects(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	b, err := broker.Open(ctx, broker.Options{Config: cfg, Catalog: store, Objects: objects, Log: log, Registry: registry()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := started(b); err != nil {
+		return err
+	}
+	return within(ctx, cfg.Broker.ShutdownTimeout, stop, b.Run)
+}
+
+// within runs work; once ctx has ended it waits for it no longer than limit. A second signal is not
+// caught any more and ends the process at once.
+func within(ctx context.Context, limit time.Duration, stop func(), work func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		stop()
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("the broker did not stop within TIDEMARK_SHUTDOWN_TIMEOUT=%v", limit)
+	}
+}
+
+// logger writes to standard error, so that standard output is the command's own.
+func (c *command) logger(cfg config.Config) *slog.Logger {
+	o := &slog.HandlerOptions{Level: cfg.Log.Level}
+	if cfg.Log.Format == config.LogJSON {
+		return slog.New(slog.NewJSONHandler(c.err, o))
+	}
+	return slog.New(slog.NewTextHandler(c.err, o))
+}
+
+// registry holds the process's metrics.
+func registry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/broker/admin"
+	"tidemark/record"
+)
+
+// tiers is what the tier commands share.
+type tiers struct {
+	*command
+	base string
+}
+
+func (c *command) tier() *cobra.Command {
+	t := &tiers{command: c}
+	g := group("tier", "Look at the object tier of a topic", t.status(), t.ls())
+	g.PersistentFlags().StringVar(&t.base, "http", "http://127.0.0.1:9644", "HTTP address of a broker")
+	return g
+}
+
+// get asks the broker's API and reads the answer into v.
+func (t *tiers) get(ctx context.Context, v any, query url.Values, path ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
+	defer cancel()
+	base, err := url.Parse(t.base)
+	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		return usagef("--http %q is not a URL such as http://127.0.0.1:9644", t.base)
+	}
+	for i := range path {
+		path[i] = url.PathEscape(path[i])
+	}
+	at := base.JoinPath(append([]string{"api", "v1"}, path...)...)
+	at.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("no broker answers at %s: %w; start one with `tidemark dev`, or name one with --http", t.base, errors.Unwrap(err))
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", at, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		var f admin.Failure
+		if json.Unmarshal(body, &f) == nil && f.Error != "" {
+			return errors.New(f.Error)
+		}
+		return fmt.Errorf("%s answers %s", at, resp.Status)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("%s is not the API of a Tidemark broker: %w", at, err)
+	}
+	return nil
+}
+
+func (t *tiers) status() *cobra.Command {
+	return &cobra.Command{
+		Use: "status TOPIC", Short: "Show where each partition stands in both tiers", Args: named(1, 1, "the topic's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var got admin.TopicTier
+			if err := t.get(cmd.Context(), &got, nil, "tier", args[0]); err != nil {
+				return err
+			}
+			return t.print(got, func(tab *table) { writeStatus(tab, got) })
+		},
+	}
+}
+
+func writeStatus(tab *table, got admin.TopicTier) {
+	if !got.Remote {
+		tab.line("%s has no object tier (remote.storage.enable=false).", got.Topic)
+	}
+	tab.row("PARTITION", "LEADER", "START", "LOCAL START", "TIERED", "STABLE", "HW", "END", "LOCAL BYTES", "TIER BYTES", "UPLOADS")
+	for _, p := range got.Partitions {
+		if !p.Here {
+			tab.row(p.Partition, orNone(int64(p.Leader)), "-", "-", "-", "-", "-", "-", "-", "-", "not on this broker")
+			continue
+		}
+		tab.row(p.Partition, orNone(int64(p.Leader)), p.Start, p.LocalStart, p.Tiered, p.Stable, p.HighWatermark, p.LogEnd,
+			p.LocalBytes, p.TierBytes, uploads(p.Upload))
+	}
+	for _, p := range got.Partitions {
+		if p.Upload != nil && p.Upload.Stalled != "" {
+			tab.line("Partition %d: uploads fail (%d in a row): %s", p.Partition, p.Upload.Failures, p.Upload.Stalled)
+		}
+		if p.Retention != "" {
+			tab.line("Partition %d: %s", p.Partition, p.Retention)
+		}
+	}
+}
+
+func uploads(u *admin.Upload) string {
+	switch {
+	case u == nil:
+		return "-"
+	case u.Stalled != "":
+		return "stalled"
+	}
+	return strconv.FormatInt(u.Objects, 10)
+}
+
+func (t *tiers) ls() *cobra.Command {
+	var partition int32
+	var after int64
+	var limit int
+	cmd := &cobra.Command{
+		Use: "ls TOPIC", Short: "List the objects of a topic, in offset order", Args: named(1, 1, "the topic's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if after < 0 || limit < 0 || partition < -1 {
+				return usagef("--after, --limit and --partition take no negative numbers")
+			}
+			pages, err := t.pages(cmd.Context(), args[0], partition)
+			if err != nil {
+				return err
+			}
+			return t.listObjects(cmd.Context(), pages, record.Offset(after), limit)
+		},
+	}
+	cmd.Flags().Int32Var(&partition, "partition", -1, "one partition only; -1: all")
+	cmd.Flags().Int64Var(&after, "after", 0, "begin with the object that holds this offset")
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many objects of each partition; 0: all")
+	return cmd
+}
+
+// pages are the first, empty pages of the partitions to list.
+func (t *tiers) pages(ctx context.Context, topic string, partition int32) ([]admin.SegmentPage, error) {
+	if partition >= 0 {
+		return []admin.SegmentPage{{Topic: topic, Partition: partition}}, nil
+	}
+	var got admin.TopicTier
+	if err := t.get(ctx, &got, nil, "tier", topic); err != nil {
+		return nil, err
+	}
+	var pages []admin.SegmentPage
+	for _, p := range got.Partitions {
+		pages = append(pages, admin.SegmentPage{Topic: topic, Partition: p.Partition})
+	}
+	return pages, nil
+}
+
+// objectLine is one object as `tier ls` shows it.
+type objectLine struct {
+	Partition int32 `json:"partition"`
+	admin.Segment
+}
+
+// listObjects prints page after page, so that a partition of a million objects needs no memory: one line
+// or one JSON object (JSON lines) each.
+func (t *tiers) listObjects(ctx context.Context, partitions []admin.SegmentPage, after record.Offset, limit int) error {
+	if !t.json {
+		fmt.Fprintf(t.out, "%-9s %14s %14s %12s %10s %-20s %-20s %s\n", "PARTITION", "BASE", "NEXT", "BYTES", "RECORDS", "FIRST TIME", "LAST TIME", "KEY")
+	}
+	for _, p := range partitions {
+		from, left := after, limit
+		for {
+			query := url.Values{"partition": {strconv.Itoa(int(p.Partition))}, "after": {strconv.FormatInt(int64(from), 10)}}
+			if limit > 0 {
+				query.Set("limit", strconv.Itoa(min(left, 1000)))
+			} else {
+				query.Set("limit", "1000")
+			}
+			var page admin.SegmentPage
+			if err := t.get(ctx, &page, query, "tier", p.Topic, "segments"); err != nil {
+				return err
+			}
+			for _, s := range page.Segments {
+				if err := t.object(objectLine{p.Partition, s}); err != nil {
+					return err
+				}
+			}
+			left -= len(page.Segments)
+			if page.After == nil || (limit > 0 && left <= 0) {
+				break
+			}
+			from = *page.After
+		}
+	}
+	return nil
+}
+
+func (t *tiers) object(o objectLine) error {
+	if t.json {
+		return json.NewEncoder(t.out).Encode(o)
+	}
+	_, err := fmt.Fprintf(t.out, "%-9d %14d %14d %12d %10d %-20s %-20s %s\n", o.Partition, o.Base, o.Next, o.Bytes, o.Records,
+		instant(o.MinTimestamp), instant(o.MaxTimestamp), o.Key)
+	return err
+}
+
+// instant is a record's time for people, to the second.
+func instant(ms int64) string {
+	if ms < 0 {
+		return "-"
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+}
