@@ -79,7 +79,7 @@ func (s *snappyStream) next() error {
 	if err != nil {
 		return err
 	}
-	if n > maxSnappyRatio*len(src) {
+	if n > min(maxSnappyRatio*len(src), MaxUncompressed) {
 		return fmt.Errorf("block of %d bytes claims %d", len(src), n)
 	}
 	// Strict: the usual decoder also takes S2's extension of snappy, on which every
