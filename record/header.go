@@ -13,9 +13,10 @@ type Offset int64
 type Epoch int32
 
 const (
-	// NoOffset and NoEpoch are Kafka's "undefined".
+	// NoOffset is Kafka's undefined offset.
 	NoOffset Offset = -1
-	NoEpoch  Epoch  = -1
+	// NoEpoch is Kafka's undefined epoch.
+	NoEpoch Epoch = -1
 	// NoTimestamp marks a record whose producer set no time.
 	NoTimestamp int64 = -1
 	// NoProducerID marks a batch of a producer that is not idempotent.
