@@ -25,8 +25,8 @@ type Found struct {
 	Epoch     record.Epoch
 }
 
-// errMoved: an object went away under a search; it is begun again.
-var errMoved = errors.New("tiering: the rows changed during a search")
+// errMoved: a cached chunk was damaged under a search, which is begun again.
+var errMoved = errors.New("tiering: a cached chunk is damaged")
 
 // OffsetForTime finds the first record of [From, Bound) whose timestamp is ≥ ts; false if the tier has
 // none there. Errors: ErrStorage, ErrClosed.
@@ -107,15 +107,29 @@ func (t *Tier) maxOfAll(ctx context.Context, q TimeQuery) (best Found, ok bool, 
 	return best, ok, nil
 }
 
-// maxInObject climbs to the largest timestamp of the object's part of the range.
+// maxInObject finds the largest timestamp of the object's part of the range. The index knows it for
+// groups that lie in the range; those at its edges are walked.
 func (t *Tier) maxInObject(ctx context.Context, seg catalog.Segment, q TimeQuery) (best Found, ok bool, err error) {
-	for ts := int64(0); ; ts = best.Timestamp + 1 {
-		f, found, err := t.inObject(ctx, seg, q, ts)
-		if err != nil || !found || f.Offset >= q.Bound {
-			return best, ok, err
-		}
-		best, ok = f, true
+	tail, err := waiting{t}.tail(ctx, seg)
+	if err != nil {
+		return Found{}, false, err
 	}
+	c := chunkRef{seg: seg, tail: tail}
+	for _, g := range tail.Groups(q.From, q.Bound) {
+		if g.MaxTime == record.NoTimestamp || ok && g.MaxTime <= best.Timestamp {
+			continue
+		}
+		err := t.records(ctx, c, g.Span, func(f Found) bool {
+			if f.Offset >= q.From && f.Offset < q.Bound && f.Timestamp != record.NoTimestamp && (!ok || f.Timestamp > best.Timestamp) {
+				best, ok = f, true
+			}
+			return !g.Inside || best.Timestamp < g.MaxTime
+		})
+		if err != nil {
+			return Found{}, false, err
+		}
+	}
+	return best, ok, nil
 }
 
 // inObject finds the first record at or above q.From with a timestamp ≥ ts in one object. It looks only
@@ -131,7 +145,14 @@ func (t *Tier) inObject(ctx context.Context, seg catalog.Segment, q TimeQuery, t
 		if !ok {
 			break
 		}
-		f, ok, err := t.inGroup(ctx, chunkRef{seg: seg, tail: tail}, span, q.From, ts)
+		var f Found
+		ok = false
+		err := t.records(ctx, chunkRef{seg: seg, tail: tail}, span, func(r Found) bool {
+			if ok = r.Offset >= q.From && r.Timestamp >= ts; ok {
+				f = r
+			}
+			return !ok
+		})
 		if err != nil || ok {
 			return f, ok, err
 		}
@@ -140,12 +161,12 @@ func (t *Tier) inObject(ctx context.Context, seg catalog.Segment, q TimeQuery, t
 	return Found{}, false, nil
 }
 
-// inGroup walks the records of a group's batches.
-func (t *Tier) inGroup(ctx context.Context, c chunkRef, group object.Span, from record.Offset, ts int64) (Found, bool, error) {
+// records calls visit for each record of a group, until it returns false.
+func (t *Tier) records(ctx context.Context, c chunkRef, group object.Span, visit func(Found) bool) error {
 	c.number, c.span = c.tail.Chunk(group.From, t.o.ChunkBytes)
 	h, err := waiting{t}.chunk(ctx, c)
 	if err != nil {
-		return Found{}, false, err
+		return err
 	}
 	defer h.Release()
 	raw := make([]byte, group.Bytes())
@@ -153,32 +174,29 @@ func (t *Tier) inGroup(ctx context.Context, c chunkRef, group object.Span, from 
 		if errors.Is(err, cache.ErrDamaged) {
 			err = errMoved
 		}
-		return Found{}, false, err
+		return err
 	}
 	var scratch record.Scratch
 	for len(raw) > 0 {
 		batch, rest, err := record.Split(raw)
 		if err != nil {
-			return Found{}, false, err
+			return err
 		}
 		raw = rest
 		head, err := record.ParseHeader(batch)
 		if err != nil {
-			return Found{}, false, err
-		}
-		if head.LastOffset() < from || head.Count == 0 {
-			continue
+			return err
 		}
 		for r, err := range record.Records(batch, &scratch) {
 			if err != nil {
-				return Found{}, false, fmt.Errorf("%w: %s: %w", errDigest, c.seg.Key, err)
+				return fmt.Errorf("%w: %s: %w", errDigest, c.seg.Key, err)
 			}
-			if r.Offset >= from && r.Timestamp >= ts {
-				return Found{Offset: r.Offset, Timestamp: r.Timestamp, Epoch: head.LeaderEpoch}, true, nil
+			if !visit(Found{Offset: r.Offset, Timestamp: r.Timestamp, Epoch: head.LeaderEpoch}) {
+				return nil
 			}
 		}
 	}
-	return Found{}, false, nil
+	return nil
 }
 
 // search runs f under a read's deadline and slot, again if an object was replaced under it, and makes

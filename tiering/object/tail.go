@@ -144,6 +144,28 @@ func (t *Tail) AfterGroup(s Span) (record.Offset, bool) {
 	return 0, false
 }
 
+// Group is a run of batches between two index entries.
+type Group struct {
+	Span
+	// MaxTime is the largest timestamp of its records, record.NoTimestamp if there are none.
+	MaxTime int64
+	// Inside says that all of the group's offsets lie in the range asked for.
+	Inside bool
+}
+
+// Groups lists the groups that may hold offsets of [from, to).
+func (t *Tail) Groups(from, to record.Offset) []Group {
+	var out []Group
+	for i := t.index.groupOf(from); i < len(t.index) && t.index[i].base < to; i++ {
+		end := t.Next
+		if i+1 < len(t.index) {
+			end = t.index[i+1].base
+		}
+		out = append(out, Group{Span: t.group(i), MaxTime: t.index[i].maxTime, Inside: t.index[i].base >= from && end <= to})
+	}
+	return out
+}
+
 func (t *Tail) group(i int) Span {
 	s := Span{From: t.index[i].position, To: t.DataBytes}
 	if i+1 < len(t.index) {
