@@ -140,6 +140,8 @@ type Appended struct {
 	// Next is the log's end after the call. A caller that waits for the high
 	// watermark waits for Last+1 (a duplicate too: H11).
 	Next record.Offset
+	// Rolled: a segment was sealed by this append, so there may be something to upload.
+	Rolled bool
 	// Duplicate: the batch was in the log already; nothing was appended.
 	Duplicate bool
 	// AppendTime is what a LogAppendTime topic answers, in milliseconds; -1 where

@@ -1,0 +1,192 @@
+package hotlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidemark/hotlog/disk"
+)
+
+// StrayAge is how long a directory that the catalog does not know is kept: a
+// catalog that lost a CREATE must not cost acknowledged data (H2).
+const StrayAge = 7 * 24 * time.Hour
+
+// PartitionDir is a partition's directory that exists.
+type PartitionDir struct {
+	Topic     [16]byte
+	Partition int32
+	Path      string
+}
+
+// Path is where a partition's log lives, there or not. Directories are named by
+// topic id, so a topic that is deleted and made again has new ones.
+func (d *DataDir) Path(topic [16]byte, partition int32) string {
+	return d.file(fmt.Sprintf("%s-%d", hexOf(topic), partition))
+}
+
+// List lists the partitions that have a directory.
+func (d *DataDir) List() ([]PartitionDir, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []PartitionDir
+	for _, e := range entries {
+		topic, partition, ok := splitDirName(e.Name())
+		if ok && e.IsDir() {
+			dirs = append(dirs, PartitionDir{topic, partition, d.file(e.Name())})
+		}
+	}
+	return dirs, nil
+}
+
+// Remove deletes the log of a partition whose topic was deleted or that has moved
+// away; one that is not there is no error. The log must be closed. It is renamed
+// first, so that a crash leaves no half of it.
+func (d *DataDir) Remove(topic [16]byte, partition int32) error {
+	from := d.Path(topic, partition)
+	trash := d.file(trashName)
+	if err := d.fs.MakeDir(trash); err != nil {
+		return err
+	}
+	to := filepath.Join(trash, filepath.Base(from)+"."+strconv.FormatInt(d.wall().UnixNano(), 36))
+	err := d.fs.Rename(from, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = d.fs.SyncDir(d.path)
+	}
+	if err == nil {
+		err = d.removeTree(to)
+	}
+	if err != nil {
+		return fmt.Errorf("remove partition directory: %w", err)
+	}
+	return nil
+}
+
+// removeTree deletes a directory of files.
+func (d *DataDir) removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		err = errors.Join(err, d.fs.Remove(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(err, d.fs.Remove(dir))
+}
+
+// emptyTrash ends removals that a crash broke off.
+func (d *DataDir) emptyTrash() error {
+	entries, err := os.ReadDir(d.file(trashName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		err = errors.Join(err, d.removeTree(filepath.Join(d.file(trashName), e.Name())))
+	}
+	return err
+}
+
+// SetAside moves a directory whose topic the catalog does not know into stray/,
+// where it stays for StrayAge. The log must be closed.
+func (d *DataDir) SetAside(p PartitionDir) error {
+	stray := d.file(strayName)
+	if err := d.fs.MakeDir(stray); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%s.%d", filepath.Base(p.Path), d.wall().UnixMilli())
+	if err := d.fs.Rename(p.Path, filepath.Join(stray, name)); err != nil {
+		return fmt.Errorf("set aside: %w", err)
+	}
+	d.logger.Warn("partition directory set aside", "dir", p.Path, "as", name)
+	return errors.Join(d.fs.SyncDir(stray), d.fs.SyncDir(d.path))
+}
+
+// SweepStray deletes what was set aside longer than StrayAge ago and returns how
+// many directories. A clock that went back deletes nothing.
+func (d *DataDir) SweepStray() (int, error) {
+	stray := d.file(strayName)
+	entries, err := os.ReadDir(stray)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	swept := 0
+	for _, e := range entries {
+		i := strings.LastIndexByte(e.Name(), '.')
+		at, perr := strconv.ParseInt(e.Name()[i+1:], 10, 64)
+		if i < 0 || perr != nil || d.wall().Sub(time.UnixMilli(at)) < StrayAge {
+			continue
+		}
+		if rerr := d.removeTree(filepath.Join(stray, e.Name())); rerr != nil {
+			err = errors.Join(err, rerr)
+			continue
+		}
+		swept++
+	}
+	return swept, err
+}
+
+// Restore brings a directory that was set aside back, the newest if there are
+// several: the catalog knows the topic after all. False if there is none.
+func (d *DataDir) Restore(topic [16]byte, partition int32) (bool, error) {
+	prefix := filepath.Base(d.Path(topic, partition)) + "."
+	entries, err := os.ReadDir(d.file(strayName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	newest := ""
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) && e.Name() > newest {
+			newest = e.Name()
+		}
+	}
+	if err != nil || newest == "" {
+		return false, err
+	}
+	if err := d.fs.Rename(filepath.Join(d.file(strayName), newest), d.Path(topic, partition)); err != nil {
+		return false, fmt.Errorf("restore: %w", err)
+	}
+	return true, errors.Join(d.fs.SyncDir(d.path), d.fs.SyncDir(d.file(strayName)))
+}
+
+// Reserve makes the ballast file of size bytes, allocated for real, so that there
+// is space to give back when the disk is full (H18). Error: ErrDiskFull.
+func (d *DataDir) Reserve(size int64) error {
+	info, err := os.Stat(d.file(reserveName))
+	if err == nil && info.Size() == size {
+		return nil
+	}
+	f, err := d.fs.Open(d.file(reserveName), os.O_CREATE|os.O_TRUNC|os.O_RDWR)
+	if err != nil {
+		return fmt.Errorf("reserve: %w", err)
+	}
+	err = disk.Allocate(f, size)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		return nil
+	}
+	// A part of the ballast would only take what others need.
+	err = errors.Join(err, d.ReleaseReserve())
+	if disk.IsFull(err) {
+		return fmt.Errorf("%w: reserve of %d bytes: %w", ErrDiskFull, size, err)
+	}
+	return fmt.Errorf("reserve of %d bytes: %w", size, err)
+}
+
+// ReleaseReserve gives the ballast's space back; Reserve makes it again.
+func (d *DataDir) ReleaseReserve() error {
+	return disk.RemoveIfThere(d.fs, d.file(reserveName))
+}
+
+// FreeSpace is how many bytes an ordinary process may still write on the data
+// disk, and the disk's size.
+func (d *DataDir) FreeSpace() (free, total int64, err error) { return disk.Space(d.path) }
