@@ -62,11 +62,17 @@ var table = []api{
 	{keyOffsetForLeaderEpoch, 0, 4, -1, beginOffsetForLeaderEpoch},
 
 	{keyMetadata, 0, 13, -1, beginMetadata},
+	{keyOffsetCommit, 2, 10, -1, beginOffsetCommit},
+	{keyOffsetFetch, 1, 10, -1, beginOffsetFetch},
 	{keyFindCoordinator, 0, 6, -1, beginFindCoordinator},
 	{keyJoinGroup, 0, 9, -1, beginJoinGroup},
 	{keyHeartbeat, 0, 4, -1, beginHeartbeat},
 	{keyLeaveGroup, 0, 5, -1, beginLeaveGroup},
 	{keySyncGroup, 0, 5, -1, beginSyncGroup},
+	{keyDescribeGroups, 0, 6, -1, beginDescribeGroups},
+	{keyListGroups, 0, 5, -1, beginListGroups},
+	{keyDeleteGroups, 0, 3, -1, beginDeleteGroups},
+	{keyOffsetDelete, 0, 0, -1, beginOffsetDelete},
 
 	{keyCreateTopics, 0, 7, -1, beginCreateTopics},
 	{keyDeleteTopics, 1, 6, -1, beginDeleteTopics},
