@@ -49,7 +49,7 @@ type Handlers struct {
 
 // New returns the handlers.
 func New(o Options) *Handlers {
-	return &Handlers{Options: o, metrics: newMetrics(o.Registerer), sessions: newSessions(maxSessions)}
+	return &Handlers{Options: o, metrics: newMetrics(o.Registerer), sessions: newSessions(o.Config.Network.FetchSessions)}
 }
 
 // Wait returns when no request is waiting any more. Requests end with their connection's context.

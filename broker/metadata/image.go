@@ -89,7 +89,7 @@ func (im *Image) apply(ch catalog.Changes, defaults *topicconfig.Defaults) *Imag
 		next.brokers[b.ID] = b
 	}
 	for _, t := range ch.Topics {
-		nt := &Topic{Topic: t, Effective: defaults.Effective(t.Configs)}
+		nt := &Topic{Topic: t}
 		if old, ok := next.byID[t.ID]; ok {
 			nt.Partitions = old.Partitions
 		}
@@ -99,10 +99,36 @@ func (im *Image) apply(ch catalog.Changes, defaults *topicconfig.Defaults) *Imag
 	for _, id := range ch.Deleted {
 		delete(next.byID, id)
 	}
+	for _, t := range ch.Topics {
+		if nt, ok := next.byID[t.ID]; ok {
+			nt.Effective = effective(nt, defaults)
+		}
+	}
 	for _, t := range next.byID {
 		next.byName[t.Name] = t
 	}
 	return next
+}
+
+// effective resolves a topic's settings. Overrides that this release cannot read (a newer one wrote
+// them) are left out one by one rather than making the topic unusable.
+func effective(t *Topic, defaults *topicconfig.Defaults) topicconfig.Topic {
+	replicas := 1
+	if len(t.Partitions) > 0 {
+		replicas = len(t.Partitions[0].Replicas)
+	}
+	if cfg, err := defaults.Resolve(t.Configs, replicas); err == nil {
+		return cfg
+	}
+	known := map[string]string{}
+	for name, value := range t.Configs {
+		known[name] = value
+		if _, err := defaults.Resolve(known, replicas); err != nil {
+			delete(known, name)
+		}
+	}
+	cfg, _ := defaults.Resolve(known, replicas)
+	return cfg
 }
 
 // setPartitions puts the rows into copies of their topics, so that older images stay as they are.

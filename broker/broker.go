@@ -1,0 +1,304 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tidemark/broker/admin"
+	"tidemark/broker/group"
+	"tidemark/broker/handler"
+	"tidemark/broker/metadata"
+	"tidemark/broker/partition"
+	"tidemark/broker/wire"
+	"tidemark/catalog"
+	"tidemark/hotlog"
+	"tidemark/tiering"
+	"tidemark/tiering/cache"
+)
+
+// Broker is one node of a cluster.
+type Broker struct {
+	opts    Options
+	log     *slog.Logger
+	id      catalog.BrokerID
+	cluster catalog.ClusterRow
+
+	data     *hotlog.DataDir
+	server   *wire.Server
+	http     *admin.Server // nil if there is none
+	chunks   *cache.Cache
+	tier     *tiering.Tier
+	parts    *partition.Set
+	follower *metadata.Follower
+	groups   *group.Coordinator
+	handlers *handler.Handlers
+	elect    *elector
+	slots    slotTable
+
+	registered catalog.Registered
+	kept       bool // the incarnation is the one from before the restart
+	stored     atomic.Bool
+	serving    atomic.Bool
+	closed     bool
+}
+
+// Open builds the broker: when it returns, its partitions are open and led as far as they can be, and its
+// listeners are bound; Run serves them. A broker that cannot be opened leaves nothing behind.
+func Open(ctx context.Context, o Options) (_ *Broker, err error) {
+	b := &Broker{opts: o, log: o.Log, id: catalog.BrokerID(o.Config.Broker.ID)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	steps := []func(context.Context) error{
+		b.openData, b.listen, b.register, b.openTier, b.openState, b.openHandlers,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// openData locks the data directory and binds it to this cluster and id (H27).
+func (b *Broker) openData(ctx context.Context) error {
+	var err error
+	if b.cluster, err = b.opts.Catalog.Cluster(ctx); err != nil {
+		return fmt.Errorf("read the cluster from the catalog: %w", err)
+	}
+	b.data, err = hotlog.OpenDataDir(hotlog.DataDirOptions{Path: b.opts.Config.Broker.DataDir})
+	if err != nil {
+		return err
+	}
+	return b.data.Bind(b.cluster.ID.String(), int32(b.id))
+}
+
+// listen binds the addresses, so that one in use is told before anything else happens.
+func (b *Broker) listen(ctx context.Context) error {
+	n := b.opts.Config.Network
+	wo := wire.Options{
+		MaxRequestBytes: int(n.MaxRequestBytes), ProduceBytes: max(int64(n.ProduceMemory), int64(n.MaxRequestBytes)),
+		OtherBytes: int64(n.RequestMemory), MaxConnections: n.MaxConnections,
+		MaxConnectionsPerAddress: n.MaxConnectionsPerIP, MaxInFlight: n.MaxInFlight, IdleTimeout: n.ConnectionIdle,
+		ShutdownTimeout: b.opts.Config.Broker.ShutdownTimeout / 3,
+		Log:             b.log.With("part", "wire"), Metrics: wire.NewMetrics(b.opts.Registry),
+	}
+	for _, l := range n.Listeners {
+		wo.Listeners = append(wo.Listeners, wire.ListenerOptions{Name: l.Name, Address: l.Address()})
+	}
+	var err error
+	if b.server, err = wire.Listen(ctx, wo); err != nil {
+		return err
+	}
+	if b.opts.Config.HTTP.Listen == "" {
+		return nil
+	}
+	b.http, err = admin.Listen(ctx, admin.Options{
+		Listen: b.opts.Config.HTTP.Listen, Token: b.opts.Config.HTTP.Token.Reveal(),
+		State: state{b}, Gatherer: b.opts.Registry, Log: b.log.With("part", "http"),
+	})
+	return err
+}
+
+// openTier opens the chunk cache and the object tier.
+func (b *Broker) openTier(ctx context.Context) error {
+	t := b.opts.Config.Tier
+	dir := t.CacheDir
+	if dir == "" {
+		dir = filepath.Join(b.opts.Config.Broker.DataDir, "cache")
+	}
+	var err error
+	b.chunks, err = cache.Open(cache.Options{
+		Dir: dir, MaxBytes: int64(t.CacheBytes), DownloadTimeout: t.ColdReadTimeout,
+		Metrics: cache.NewMetrics(b.opts.Registry),
+	})
+	if err != nil {
+		return err
+	}
+	b.tier, err = tiering.Open(ctx, tiering.Options{
+		Store: b.opts.Objects, Catalog: b.opts.Catalog, Cache: b.chunks,
+		Cluster: b.cluster.ID, Generation: b.cluster.Generation,
+		TailBytes: int64(t.TailCacheBytes), ReadConcurrency: t.ColdReads, ReadTimeout: t.ColdReadTimeout,
+		UploadConcurrency: t.UploadConcurrency, UploadBytesPerSecond: int64(t.UploadBandwidth),
+		Grace: t.GCGrace, Logger: b.log, Metrics: b.opts.Registry,
+	})
+	return err
+}
+
+// openState pulls the cluster's state, elects what has no leader and opens the partitions.
+func (b *Broker) openState(ctx context.Context) error {
+	d := b.opts.Config.Disk
+	b.parts = partition.NewSet(partition.SetOptions{
+		Broker: b.id, Incarnation: b.registered.Incarnation, Kept: b.kept,
+		Data: b.data, Catalog: b.opts.Catalog, Tier: b.tier,
+		Files:     hotlog.NewFileLimit(d.FileReads, d.OpenSegments),
+		FreeDelay: b.opts.Config.Tier.FreeDelay, ProduceMark: int64(d.ProduceMark), EndMark: int64(d.AppendMark),
+		MaxProducers: d.MaxProducerIDs, ProducerExpiry: d.ProducerIDExpiration,
+		Log: b.log, Registerer: b.opts.Registry,
+	})
+	defaults := b.opts.Config.Topics.Defaults
+	b.elect = newElector(b.opts.Catalog, b.log)
+	b.follower = metadata.NewFollower(b.opts.Catalog, &defaults, b.onImage, b.log)
+	if err := b.follower.Refresh(ctx); err != nil {
+		return err
+	}
+	if err := b.elect.once(ctx, b.follower.Image()); err != nil {
+		return fmt.Errorf("elect leaders: %w", err)
+	}
+	if err := b.follower.Refresh(ctx); err != nil {
+		return err
+	}
+	b.storeIncarnation()
+	return nil
+}
+
+// onImage is called with each new image before anybody sees it.
+func (b *Broker) onImage(ctx context.Context, im *metadata.Image) {
+	b.parts.Reconcile(ctx, im)
+	b.elect.wakeIfNeeded(im)
+}
+
+// openHandlers takes the coordinator slots and builds what answers requests.
+func (b *Broker) openHandlers(ctx context.Context) error {
+	if err := b.slots.take(ctx, b.opts.Catalog, b.id, b.registered.Incarnation); err != nil {
+		return err
+	}
+	g := b.opts.Config.Groups
+	cfg := group.DefaultConfig()
+	cfg.InitialRebalanceDelay = g.InitialRebalanceDelay
+	cfg.MinSessionTimeout, cfg.MaxSessionTimeout = g.MinSession, g.MaxSession
+	if g.MaxSize > 0 {
+		cfg.MaxSize = g.MaxSize
+	}
+	var err error
+	b.groups, err = group.New(group.Options{
+		Offsets: b.opts.Catalog, Topics: topicNames{b.follower}, Guard: b.slots.guard, Group: cfg,
+		MaxMetadata: g.OffsetMetadataMax, Retention: g.OffsetsRetention,
+		Log: b.log.With("part", "group"), Metrics: group.NewMetrics(b.opts.Registry),
+	})
+	if err != nil {
+		return err
+	}
+	defaults := b.opts.Config.Topics.Defaults
+	b.handlers = handler.New(handler.Options{
+		Broker: b.id, Cluster: b.cluster, Config: b.opts.Config, Defaults: &defaults,
+		Metadata: b.follower, Partitions: b.parts, Groups: b.groups, Catalog: b.opts.Catalog,
+		Log: b.log, Registerer: b.opts.Registry,
+	})
+	return nil
+}
+
+// Run serves until ctx ends, then stops in order and returns nil; or it returns the first failure, after
+// the same stop. ErrFenced asks for exit code 3.
+func (b *Broker) Run(ctx context.Context) error {
+	// What serves clients ends first; what keeps the broker alive goes on until it has.
+	clients, stopClients := context.WithCancel(ctx)
+	defer stopClients()
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+
+	var loops errgroup.Group
+	run := func(name string, ctx context.Context, f func(context.Context) error) {
+		loops.Go(func() error {
+			err := f(ctx)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			stopClients() // whoever ends, ends all
+			return err
+		})
+	}
+	run("lease", background, b.keepLease)
+	run("cluster state", background, b.follower.Run)
+	run("elections", background, b.runElections)
+	run("partitions", background, b.parts.Run)
+	run("object tier", background, b.tier.Run)
+	run("groups", background, b.groups.Run)
+	if b.http != nil {
+		run("http", background, b.http.Run)
+	}
+	run("kafka", clients, func(ctx context.Context) error {
+		b.serving.Store(true)
+		defer b.serving.Store(false)
+		defer stopBackground()
+		return b.server.Run(ctx, b.handlers)
+	})
+	err := loops.Wait()
+	b.handlers.Wait()
+	return errors.Join(err, b.stop())
+}
+
+// stop ends leaderships, closes the logs, gives the registration back and marks the directory clean.
+func (b *Broker) stop() error {
+	if err := b.parts.Close(); err != nil {
+		return fmt.Errorf("close the logs; the next start scans them: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := b.opts.Catalog.Release(ctx, b.id, b.registered.Incarnation); err != nil {
+		b.log.Warn("give the registration back", "error", err)
+	}
+	if !b.kept && !b.stored.Load() {
+		return nil // not every log has been compared with the tier: the next start does it
+	}
+	return b.data.MarkClean()
+}
+
+// Addr is the address that a listener is bound to, "" if there is none of that name.
+func (b *Broker) Addr(listener string) string {
+	if a := b.server.Addr(listener); a != nil {
+		return a.String()
+	}
+	return ""
+}
+
+// HTTPAddr is the address of the HTTP side, "" if there is none.
+func (b *Broker) HTTPAddr() string {
+	if b.http == nil {
+		return ""
+	}
+	return b.http.Addr().String()
+}
+
+// Close frees what Open built. It is idempotent, and follows Run where Run was called.
+func (b *Broker) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	var errs []error
+	if b.server != nil {
+		errs = append(errs, b.server.Close())
+	}
+	if b.http != nil {
+		errs = append(errs, b.http.Close())
+	}
+	if b.groups != nil {
+		b.groups.Close()
+	}
+	if b.handlers != nil {
+		b.handlers.Wait()
+	}
+	if b.parts != nil {
+		errs = append(errs, b.parts.Close())
+	}
+	if b.tier != nil {
+		errs = append(errs, b.tier.Close())
+	}
+	if b.chunks != nil {
+		errs = append(errs, b.chunks.Close())
+	}
+	if b.data != nil {
+		errs = append(errs, b.data.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,30 @@
+package broker
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidemark/broker/config"
+	"tidemark/catalog"
+	"tidemark/tiering/objstore"
+)
+
+var (
+	// ErrFenced: another process holds this broker's id now, or the catalog says that this one does not.
+	// The process exits with code 3 and does not register again.
+	ErrFenced = errors.New("this broker has been fenced")
+	// ErrIDTaken: the broker id is held by a live process; exit code 3.
+	ErrIDTaken = errors.New("the broker id is in use")
+)
+
+// Options of a broker. Catalog and Objects stay the caller's: it closes them after Run has returned.
+type Options struct {
+	Config  config.Config
+	Catalog catalog.Store
+	Objects objstore.Store
+	Log     *slog.Logger
+	// Registry gets every metric and is what /metrics shows.
+	Registry *prometheus.Registry
+}

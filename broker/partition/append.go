@@ -1,0 +1,147 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+
+	"tidemark/hotlog"
+	"tidemark/record"
+)
+
+// AcksAll is Kafka's acks=-1.
+const AcksAll = -1
+
+// Appended says where a client's batch is.
+type Appended struct {
+	// Base is the offset of the first record; a duplicate's is the original's.
+	Base record.Offset
+	// AppendTime is in ms for topics with LogAppendTime, else -1.
+	AppendTime int64
+	// Start is the log start offset.
+	Start record.Offset
+	// Ack is what acks=all waits for.
+	Ack Ack
+}
+
+// Append judges and appends the records of one produce request: exactly one batch, as Kafka demands of
+// produce ≥ v3. The batch is stamped in place. When it returns, the append is done: the bytes may be
+// reused. Errors: ErrNotLeader, ErrNotEnoughReplicas, ErrTimestamp, ErrTransaction, record.Err…,
+// producer.Err…, hotlog.ErrDiskFull, hotlog.ErrFailed.
+func (p *Partition) Append(records []byte, acks int16) (Appended, error) {
+	p.roleMu.RLock()
+	defer p.roleMu.RUnlock()
+	lead, err := p.leading()
+	if err != nil {
+		return Appended{}, err
+	}
+	cfg := p.cfg.Load()
+	if acks == AcksAll && lead.isr < lead.minInsync(cfg.MinInsyncReplicas) {
+		return Appended{}, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughReplicas, lead.isr, cfg.MinInsyncReplicas)
+	}
+	if p.env.pressure.refuseProduce() {
+		return Appended{}, fmt.Errorf("%w: above the first mark", hotlog.ErrDiskFull)
+	}
+	now := p.env.wall().UnixMilli()
+	batch, sum, err := p.judge(records, now)
+	if err != nil {
+		return Appended{}, err
+	}
+	var one [1]record.Summary
+	one[0] = sum
+	done, err := p.log.Append(hotlog.AppendRequest{
+		Batches: batch, Summaries: one[:], Epoch: lead.guard.Epoch,
+		AppendTime: now, LogAppendTime: cfg.LogAppendTime,
+	})
+	if err != nil {
+		return Appended{}, p.appendFailed(err)
+	}
+	if !done.Duplicate {
+		p.env.metrics.appended(len(batch), sum.Records)
+		p.advance(lead)
+		p.touch()
+		if done.Rolled {
+			p.sealed()
+		}
+	}
+	return Appended{
+		Base: done.Base, AppendTime: done.AppendTime, Start: record.Offset(p.start.Load()),
+		Ack: Ack{p: p, lead: lead, offset: done.Last + 1},
+	}, nil
+}
+
+// judge is R4's one function with the client's rules, then the topic's limits.
+func (p *Partition) judge(records []byte, now int64) ([]byte, record.Summary, error) {
+	batch, rest, err := record.Split(records)
+	if err != nil {
+		return nil, record.Summary{}, err
+	}
+	if len(rest) > 0 {
+		return nil, record.Summary{}, fmt.Errorf("%w: %d bytes after the one batch that a produce may carry", record.ErrInvalidRecord, len(rest))
+	}
+	cfg := p.cfg.Load()
+	sum, err := record.Judge(batch, record.Rules{
+		Client: true, Dense: true, KeyRequired: cfg.CleanupCompact, MaxBytes: int(cfg.MaxMessageBytes),
+	})
+	if err != nil {
+		return nil, sum, err
+	}
+	if sum.Header.IsTransactional() {
+		return nil, sum, fmt.Errorf("%w: producer %d", ErrTransaction, sum.Header.ProducerID)
+	}
+	if !cfg.LogAppendTime {
+		if err := checkTimestamps(sum, now, int64(cfg.TimestampBeforeMaxMs), int64(cfg.TimestampAfterMaxMs)); err != nil {
+			return nil, sum, err
+		}
+		if sum.MaxTimestamp != sum.Header.MaxTimestamp {
+			record.StampMaxTimestamp(batch, sum.MaxTimestamp)
+			sum.Header.MaxTimestamp = sum.MaxTimestamp
+		}
+	}
+	return recompress(batch, sum, cfg)
+}
+
+// checkTimestamps bounds client timestamps around the broker's clock (KIP-937). Records without one
+// are let through, as in Kafka.
+func checkTimestamps(sum record.Summary, now, before, after int64) error {
+	if sum.MinTimestamp != record.NoTimestamp && before >= 0 && now-sum.MinTimestamp > before {
+		return fmt.Errorf("%w: %d is more than %d ms before the broker's %d", ErrTimestamp, sum.MinTimestamp, before, now)
+	}
+	if sum.MaxTimestamp != record.NoTimestamp && after >= 0 && sum.MaxTimestamp-now > after {
+		return fmt.Errorf("%w: %d is more than %d ms after the broker's %d", ErrTimestamp, sum.MaxTimestamp, after, now)
+	}
+	return nil
+}
+
+// appendFailed looks at a failed append: a log that failed for good ends the leadership (H28).
+func (p *Partition) appendFailed(err error) error {
+	switch {
+	case errors.Is(err, hotlog.ErrFailed):
+		p.out.Error("the local log has failed; the partition is not served by this process any more", "error", err)
+		p.env.metrics.logFailures.Inc()
+	case errors.Is(err, hotlog.ErrDiskFull):
+		p.env.pressure.full()
+	}
+	return err
+}
+
+// minInsync is min.insync.replicas as far as it can be met (KIP-966: never above the replicas).
+func (l *leadership) minInsync(setting int) int { return min(setting, l.replicas) }
+
+// advance moves the high watermark to what every in-sync replica has. With one in-sync replica that is
+// what this log may count as its own.
+func (p *Partition) advance(lead *leadership) {
+	if lead.isr != 1 || lead.minInsync(p.cfg.Load().MinInsyncReplicas) > 1 {
+		return
+	}
+	raise(&p.hw, p.log.Bounds().Acked)
+	p.waiters.wake()
+}
+
+// sealed tells whoever waits for sealed segments.
+func (p *Partition) sealed() {
+	p.mu.Lock()
+	p.expireNow = true
+	p.mu.Unlock()
+	p.env.tier.Wake(p.ID)
+	p.env.poke()
+}

@@ -1,0 +1,23 @@
+package partition
+
+import (
+	"context"
+	"time"
+
+	"tidemark/catalog"
+	"tidemark/record"
+)
+
+// Catalog is what partitions ask and tell the catalog; catalog.Store has it.
+type Catalog interface {
+	// Partition reads one row as it is now.
+	Partition(ctx context.Context, p catalog.PartitionID) (catalog.Partition, error)
+	// PartitionBounds reads the bounds of many rows.
+	PartitionBounds(ctx context.Context, ps []catalog.PartitionID) (map[catalog.PartitionID]catalog.Bounds, error)
+	// ListSegments lists live rows in offset order.
+	ListSegments(ctx context.Context, p catalog.PartitionID, from record.Offset, limit int) ([]catalog.Segment, error)
+	// MoveStart raises start (R8).
+	MoveStart(ctx context.Context, p catalog.PartitionID, g catalog.Guard, o record.Offset) (catalog.Bounds, bool, error)
+	// Time is the database's clock (R13).
+	Time(ctx context.Context) (time.Time, error)
+}

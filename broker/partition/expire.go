@@ -1,0 +1,163 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tidemark/catalog"
+	"tidemark/record"
+	"tidemark/retention"
+)
+
+// rowsPerLook is how many of the oldest tiered rows one look at retention reads.
+const rowsPerLook = 200
+
+// wantsExpiry reports whether retention may have something to remove, from memory alone.
+func (p *Partition) wantsExpiry(wallMs int64) bool {
+	if p.role.Load() == nil {
+		return false
+	}
+	cfg := p.cfg.Load()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.moreStart > 0 {
+		return true
+	}
+	if !cfg.CleanupDelete || cfg.RetentionMs < 0 && cfg.RetentionBytes < 0 {
+		return false
+	}
+	return p.expireNow || cfg.RetentionMs >= 0 && wallMs >= p.expiry
+}
+
+// expire moves start past what retention has expired, in bounded steps. nowMs is the smaller of the
+// broker's and the database's clock (R13).
+func (p *Partition) expire(ctx context.Context, nowMs int64) error {
+	lead, err := p.leading()
+	if err != nil {
+		return nil
+	}
+	p.mu.Lock()
+	left := p.moreStart
+	p.expireNow = false
+	p.mu.Unlock()
+	if left > 0 {
+		return p.moveStart(ctx, lead, left)
+	}
+	facts, next, err := p.facts(ctx, nowMs)
+	if err != nil {
+		return err
+	}
+	plan := retention.Expire(facts, p.policy())
+	after := facts
+	after.Start = plan.Start
+	p.mu.Lock()
+	p.expiry, p.outlook = next, retention.Outlook(after, p.policy())
+	p.expireNow = p.expireNow || plan.More
+	p.mu.Unlock()
+	if plan.Start <= facts.Start {
+		return nil
+	}
+	if err := p.moveStart(ctx, lead, plan.Start); err != nil {
+		return err
+	}
+	p.out.Info("retention moved the log start", "from", facts.Start, "to", plan.Start, "by_time", plan.ByTime, "by_size", plan.BySize)
+	return nil
+}
+
+// policy is retention.ms and retention.bytes of a topic that deletes.
+func (p *Partition) policy() retention.TotalPolicy {
+	cfg := p.cfg.Load()
+	if !cfg.CleanupDelete {
+		return retention.TotalPolicy{RetentionMs: -1, RetentionBytes: -1}
+	}
+	return retention.TotalPolicy{RetentionMs: int64(cfg.RetentionMs), RetentionBytes: cfg.RetentionBytes}
+}
+
+// facts gathers what a plan needs: the oldest rows of the tier, then the sealed local segments above
+// it. next is the wall time at which the first piece that stays will expire.
+func (p *Partition) facts(ctx context.Context, nowMs int64) (retention.Facts, int64, error) {
+	row, err := p.env.catalog.Partition(ctx, p.ID)
+	if err != nil {
+		return retention.Facts{}, 0, err
+	}
+	p.observe(row.Bounds)
+	hw := record.Offset(p.hw.Load())
+	f := retention.Facts{Start: row.Start, Bound: min(hw, p.stable(hw)), Size: row.TierBytes, NowMs: nowMs}
+	full := false
+	if row.TierBytes > 0 {
+		rows, err := p.env.catalog.ListSegments(ctx, p.ID, row.Start, rowsPerLook)
+		if err != nil {
+			return f, 0, err
+		}
+		full = len(rows) == rowsPerLook
+		for _, r := range rows {
+			f.Oldest = append(f.Oldest, retention.Piece{Base: r.Base, Next: r.Next, Bytes: r.Bytes, MaxTimestamp: r.MaxTimestamp, AppendTime: r.AppendTime})
+		}
+	}
+	for _, s := range p.log.Segments() {
+		if s.Next <= row.Tiered || s.Next == s.Base {
+			continue
+		}
+		f.Size += s.Bytes
+		if s.Sealed && !full {
+			f.Oldest = append(f.Oldest, retention.Piece{Base: max(s.Base, row.Tiered), Next: s.Next, Bytes: s.Bytes, MaxTimestamp: s.MaxTimestamp, AppendTime: s.LastAppendWall})
+		}
+	}
+	return f, nowMs + retention.NextLook(f, p.policy()), nil
+}
+
+// moveStart raises start in the catalog and here; rows that are left become garbage at the next round.
+func (p *Partition) moveStart(ctx context.Context, lead *leadership, to record.Offset) error {
+	b, more, err := p.env.catalog.MoveStart(ctx, p.ID, lead.guard, to)
+	if errors.Is(err, catalog.ErrFenced) {
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	if err != nil {
+		return fmt.Errorf("move the log start to %d: %w", to, err)
+	}
+	p.observe(b)
+	p.mu.Lock()
+	p.moreStart = 0
+	if more {
+		p.moreStart = to
+	}
+	p.mu.Unlock()
+	p.env.tier.Forget(p.ID, b.Start)
+	p.env.tier.Wake(p.ID) // its upload may have to jump to start (A2)
+	p.log.TrimEpochs(b.Start)
+	p.waiters.wake()
+	p.touch()
+	p.env.poke()
+	return nil
+}
+
+// DeleteRecords moves start to an offset; -1 stands for the high watermark. It returns the new start.
+// Errors: ErrNotLeader, ErrOutOfRange, ErrDeleteNotAllowed, or the catalog's.
+func (p *Partition) DeleteRecords(ctx context.Context, to record.Offset) (record.Offset, error) {
+	lead, err := p.leading()
+	if err != nil {
+		return -1, err
+	}
+	if !p.cfg.Load().CleanupDelete {
+		return -1, ErrDeleteNotAllowed
+	}
+	hw := record.Offset(p.hw.Load())
+	if to == -1 {
+		to = hw
+	}
+	if to < 0 || to > hw {
+		return -1, fmt.Errorf("%w: delete below %d, the high watermark is %d", ErrOutOfRange, to, hw)
+	}
+	if start := record.Offset(p.start.Load()); to <= start {
+		return start, nil
+	}
+	if err := p.moveStart(ctx, lead, to); err != nil {
+		return -1, err
+	}
+	return record.Offset(p.start.Load()), nil
+}
+
+// clockSkew is how far broker and database time may differ before retention stands still (R13).
+const clockSkew = time.Minute

@@ -1,0 +1,261 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+
+	"tidemark/hotlog"
+	"tidemark/record"
+	"tidemark/record/producer"
+	"tidemark/tiering"
+)
+
+// FetchRequest asks for records of one partition.
+type FetchRequest struct {
+	From record.Offset
+	// MaxBytes bounds the answer; with AtLeastOne the first batch comes whole even if it is larger.
+	MaxBytes   int
+	AtLeastOne bool
+	// Committed hides what is not stable and lists aborted transactions (read_committed).
+	Committed bool
+	// LeaderEpoch is what the client believes, -1 if it does not say.
+	LeaderEpoch record.Epoch
+}
+
+// Piece is a run of whole batches: a range of a local file, or bytes of the cold cache.
+type Piece struct {
+	Hot  *hotlog.Section
+	Cold *tiering.Chunk
+}
+
+// Len is its size in bytes.
+func (x Piece) Len() int {
+	if x.Hot != nil {
+		return int(x.Hot.Len)
+	}
+	return len(x.Cold.Bytes)
+}
+
+// Release gives the bytes back.
+func (x Piece) Release() {
+	if x.Hot != nil {
+		x.Hot.Release()
+		return
+	}
+	x.Cold.Release()
+}
+
+// Fetched is the answer for one partition. Release it.
+type Fetched struct {
+	HW, Stable, Start record.Offset
+	Pieces            []Piece
+	Bytes             int
+	Aborted           []producer.Aborted
+	// Cold is set if the records are in the object tier and not in the cache yet: the download runs;
+	// ask again when it is done.
+	Cold *tiering.Pending
+}
+
+// Release gives all bytes back and stops waiting for a download (which goes on).
+func (f *Fetched) Release() {
+	for _, x := range f.Pieces {
+		x.Release()
+	}
+	if f.Cold != nil {
+		f.Cold.Cancel()
+	}
+	f.Pieces, f.Cold, f.Bytes = nil, nil, 0
+}
+
+// Fetch reads without waiting. HW, Stable and Start are filled in even where an error is returned, as
+// far as they are known. Errors: ErrNotLeader, ErrOutOfRange, ErrFencedEpoch, ErrUnknownEpoch,
+// ErrStorage.
+func (p *Partition) Fetch(req FetchRequest) (Fetched, error) {
+	f := Fetched{HW: -1, Stable: -1, Start: -1}
+	lead, err := p.leading()
+	if err != nil {
+		return f, err
+	}
+	if err := lead.checkEpoch(req.LeaderEpoch); err != nil {
+		return f, err
+	}
+	f.HW = record.Offset(p.hw.Load())
+	f.Stable = p.stable(f.HW)
+	f.Start = record.Offset(p.start.Load())
+	b := p.log.Bounds()
+	if req.From < f.Start || req.From > max(b.End, f.HW) {
+		return f, fmt.Errorf("%w: %d is outside [%d, %d]", ErrOutOfRange, req.From, f.Start, b.End)
+	}
+	bound := f.HW
+	if req.Committed {
+		bound = f.Stable
+	}
+	if req.From >= bound {
+		return f, nil
+	}
+	if req.From < b.LocalStart {
+		return f, p.fetchCold(&f, req, min(bound, b.LocalStart))
+	}
+	return f, p.fetchHot(&f, req, bound)
+}
+
+// fetchHot collects sections of local segments until the answer is full.
+func (p *Partition) fetchHot(f *Fetched, req FetchRequest, bound record.Offset) error {
+	from, left, one := req.From, req.MaxBytes, req.AtLeastOne
+	for from < bound && (left > 0 || one) {
+		s, err := p.log.Read(from, bound, left, one)
+		if errors.Is(err, hotlog.ErrBelowLocal) && len(f.Pieces) == 0 {
+			return p.fetchCold(f, req, bound) // freed since we looked (B6)
+		}
+		if err != nil {
+			if len(f.Pieces) > 0 {
+				break
+			}
+			return fmt.Errorf("%w: %w", ErrStorage, err)
+		}
+		if s.Len == 0 {
+			moved := s.Next > from
+			from = s.Next
+			s.Release()
+			if !moved {
+				break
+			}
+			continue
+		}
+		f.Pieces = append(f.Pieces, Piece{Hot: s})
+		f.Bytes += int(s.Len)
+		left, one, from = left-int(s.Len), false, s.Next
+	}
+	if req.Committed && f.Bytes > 0 {
+		f.Aborted = p.log.Aborted(req.From, from)
+	}
+	return nil
+}
+
+// fetchCold asks the tier for what it has now.
+func (p *Partition) fetchCold(f *Fetched, req FetchRequest, bound record.Offset) error {
+	chunk, pending, err := p.env.tier.TryRead(tiering.ReadRequest{
+		Partition: p.ID, From: req.From, Bound: bound,
+		MaxBytes: req.MaxBytes, AtLeastOne: req.AtLeastOne, Committed: req.Committed,
+	})
+	switch {
+	case errors.Is(err, tiering.ErrBelowStart):
+		return fmt.Errorf("%w: %w", ErrOutOfRange, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrStorage, err)
+	case pending != nil:
+		f.Cold = pending
+		return nil
+	}
+	return p.takeCold(f, req, chunk)
+}
+
+// takeCold puts a chunk of the tier into the answer. A hole that reaches the local log is passed over,
+// so that a reader is never answered empty below the high watermark (H9).
+func (p *Partition) takeCold(f *Fetched, req FetchRequest, chunk *tiering.Chunk) error {
+	if len(chunk.Bytes) == 0 {
+		next := chunk.Next
+		chunk.Release()
+		if next <= req.From {
+			return nil
+		}
+		req.From = next
+		bound := f.HW
+		if req.Committed {
+			bound = f.Stable
+		}
+		if next >= p.log.Bounds().LocalStart {
+			return p.fetchHot(f, req, bound)
+		}
+		return p.fetchCold(f, req, min(bound, p.log.Bounds().LocalStart))
+	}
+	f.Pieces = append(f.Pieces, Piece{Cold: chunk})
+	f.Bytes += len(chunk.Bytes)
+	if req.Committed {
+		f.Aborted = chunk.Aborted
+	}
+	return nil
+}
+
+// Resume goes on with a fetch whose download was not done; it leaves f as it is if that still runs.
+func (p *Partition) Resume(f *Fetched, req FetchRequest) error {
+	select {
+	case <-f.Cold.Done():
+	default:
+		return nil
+	}
+	chunk, err := f.Cold.Take()
+	f.Cold = nil
+	switch {
+	case errors.Is(err, tiering.ErrBelowStart):
+		return fmt.Errorf("%w: %w", ErrOutOfRange, err)
+	case errors.Is(err, tiering.ErrAboveTier):
+		return nil // the bounds have moved; the next look finds it in the log
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrStorage, err)
+	}
+	if err := p.takeCold(f, req, chunk); err != nil {
+		return err
+	}
+	f.Trim(req.MaxBytes, req.AtLeastOne)
+	return nil
+}
+
+// IsCold reports whether the answer holds bytes of the object tier.
+func (f *Fetched) IsCold() bool { return len(f.Pieces) > 0 && f.Pieces[0].Cold != nil }
+
+// Trim cuts cold bytes back to whole batches within limit; with one the first batch stays in any case.
+// A fetch asks for several partitions' downloads before it knows how much of each fits (B18).
+func (f *Fetched) Trim(limit int, one bool) {
+	if !f.IsCold() || f.Bytes <= limit {
+		return
+	}
+	c := f.Pieces[0].Cold
+	keep, rest := 0, c.Bytes
+	for len(rest) > 0 {
+		batch, tail, err := record.Split(rest)
+		if err != nil || keep+len(batch) > limit && !(one && keep == 0) {
+			break
+		}
+		keep += len(batch)
+		rest = tail
+	}
+	if keep == 0 {
+		f.Release()
+		return
+	}
+	c.Bytes = c.Bytes[:keep]
+	f.Bytes = keep
+}
+
+// HasZstd reports whether any batch of the answer is compressed with zstd.
+func (f *Fetched) HasZstd() bool {
+	var head [record.HeaderSize]byte
+	for _, x := range f.Pieces {
+		for at := int64(0); at < int64(x.Len()); {
+			if err := x.readAt(head[:], at); err != nil {
+				return false
+			}
+			h, err := record.ParseHeader(head[:])
+			if err != nil {
+				return false
+			}
+			if h.Codec() == record.CodecZstd {
+				return true
+			}
+			at += int64(h.Size())
+		}
+	}
+	return false
+}
+
+func (x Piece) readAt(b []byte, at int64) error {
+	if x.Hot != nil {
+		_, err := x.Hot.ReadAt(b, at)
+		return err
+	}
+	if copy(b, x.Cold.Bytes[at:]) < len(b) {
+		return record.ErrTruncated
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package partition
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidemark/broker/topicconfig"
+	"tidemark/catalog"
+	"tidemark/hotlog"
+	"tidemark/record"
+	"tidemark/tiering"
+)
+
+// Partition is one partition on this broker. All methods are safe for concurrent use.
+type Partition struct {
+	ID   catalog.PartitionID
+	Name string // of the topic
+
+	env       *environment
+	log       *hotlog.Log
+	logConfig func(topicconfig.Topic) hotlog.Config
+	agreed    atomic.Bool // the log has led in this process, so it agrees with the tier (R18)
+	cfg       atomic.Pointer[topicconfig.Topic]
+	out       *slog.Logger
+
+	// roleMu is held in read mode over each append, in write mode while leadership changes.
+	roleMu sync.RWMutex
+	role   atomic.Pointer[leadership] // nil: not leading
+
+	hw     atomic.Int64
+	start  atomic.Int64
+	tiered atomic.Int64
+
+	waiters waiters
+
+	// changed asks the housekeeping to look at the partition; due is when it wants to look again on
+	// its own, in monotonic nanoseconds. Only the housekeeping writes due.
+	changed atomic.Bool
+	due     atomic.Int64
+
+	mu        sync.Mutex // guards what follows; a leaf
+	tierBytes int64
+	looks     []look        // the catalog's floor over time, oldest first (R5)
+	holds     []*hold       // ranges that uploads keep from being freed
+	moreStart record.Offset // a start whose rows are not all garbage yet, 0 if none
+	expiry    int64         // wall ms at which retention has to look again
+	expireNow bool          // retention has to look because something changed
+	outlook   string        // what retention does next, for people
+	damage    error         // of the local log, as the upload found it (A8)
+}
+
+// leadership is one leader epoch of this broker on one partition.
+type leadership struct {
+	guard    catalog.Guard
+	isr      int
+	replicas int
+	ended    chan struct{} // closed when it is over
+}
+
+// environment is what all partitions of a broker share.
+type environment struct {
+	catalog   Catalog
+	tier      *tiering.Tier
+	freeDelay time.Duration
+	mono      func() time.Duration
+	wall      func() time.Time
+	pressure  *pressure
+	metrics   *metrics
+	poke      func() // wakes the housekeeping
+}
+
+func newPartition(id catalog.PartitionID, name string, cfg topicconfig.Topic, l *hotlog.Log, env *environment, out *slog.Logger) *Partition {
+	p := &Partition{ID: id, Name: name, env: env, log: l, out: out}
+	p.cfg.Store(&cfg)
+	p.expireNow = true
+	p.changed.Store(true)
+	return p
+}
+
+// Config is the topic's settings in force.
+func (p *Partition) Config() *topicconfig.Topic { return p.cfg.Load() }
+
+// leading returns the present leadership, or ErrNotLeader.
+func (p *Partition) leading() (*leadership, error) {
+	if l := p.role.Load(); l != nil {
+		return l, nil
+	}
+	return nil, fmt.Errorf("%w: %s-%d", ErrNotLeader, p.Name, p.ID.Partition)
+}
+
+// LeaderEpoch is the epoch that this broker leads with, or record.NoEpoch.
+func (p *Partition) LeaderEpoch() record.Epoch {
+	if l := p.role.Load(); l != nil {
+		return l.guard.Epoch
+	}
+	return record.NoEpoch
+}
+
+// checkEpoch compares the leader epoch that a client believes in with ours; -1 is not compared (KIP-320).
+func (l *leadership) checkEpoch(client record.Epoch) error {
+	switch {
+	case client < 0 || client == l.guard.Epoch:
+		return nil
+	case client < l.guard.Epoch:
+		return fmt.Errorf("%w: %d, the leader's is %d", ErrFencedEpoch, client, l.guard.Epoch)
+	default:
+		return fmt.Errorf("%w: %d, the leader's is %d", ErrUnknownEpoch, client, l.guard.Epoch)
+	}
+}
+
+// Offsets are the partition's bounds at one moment, as DESIGN §2 names them.
+type Offsets struct {
+	Start, LocalStart, Tiered, Stable, HW, End record.Offset
+}
+
+// Offsets reads the bounds; each is right, they need not be of the same instant.
+func (p *Partition) Offsets() Offsets {
+	b := p.log.Bounds()
+	hw := record.Offset(p.hw.Load())
+	start := record.Offset(p.start.Load())
+	o := Offsets{
+		Start: start, LocalStart: max(b.LocalStart, start),
+		Tiered: max(record.Offset(p.tiered.Load()), start),
+		Stable: p.stable(hw), HW: hw, End: b.End,
+	}
+	if !p.cfg.Load().RemoteStorageEnable && o.Tiered == start {
+		o.LocalStart = start
+	}
+	return o
+}
+
+// stable is the last stable offset under hw, never below start (H38).
+func (p *Partition) stable(hw record.Offset) record.Offset {
+	if first, ok := p.log.FirstUndecided(hw); ok && first < hw {
+		return max(first, min(record.Offset(p.start.Load()), hw))
+	}
+	return hw
+}
+
+// touch asks the housekeeping to look at the partition at its next round.
+func (p *Partition) touch() {
+	if !p.changed.Load() {
+		p.changed.Store(true)
+	}
+}

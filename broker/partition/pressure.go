@@ -1,0 +1,56 @@
+package partition
+
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"tidemark/hotlog"
+)
+
+// Disk measures the data disk; *hotlog.DataDir is one.
+type Disk interface {
+	// FreeSpace returns free bytes and the disk's size.
+	FreeSpace() (free, total int64, err error)
+}
+
+var _ Disk = (*hotlog.DataDir)(nil)
+
+// pressure is what a filling disk changes (H18, L1): below the produce mark clients' batches are refused
+// before they are appended and active segments are sealed early, so that data can leave; below the
+// append mark nothing at all is appended. It ends by itself when space is back.
+type pressure struct {
+	disk                 Disk
+	produceMark, endMark int64
+	out                  *slog.Logger
+
+	level atomic.Int32 // 0 none, 1 below the produce mark, 2 below the append mark
+}
+
+func (d *pressure) refuseProduce() bool { return d.level.Load() > 0 }
+func (d *pressure) rollEarly() bool     { return d.level.Load() > 0 }
+
+// full notes that a write met a full disk, whatever the marks say; the next measurement decides again.
+func (d *pressure) full() { d.level.CompareAndSwap(0, 1) }
+
+// measure looks at the disk and reports whether the level has changed.
+func (d *pressure) measure() bool {
+	free, total, err := d.disk.FreeSpace()
+	if err != nil {
+		return false
+	}
+	level := int32(0)
+	switch {
+	case free < min(d.endMark, total/20):
+		level = 2
+	case free < min(d.produceMark, total/10):
+		level = 1
+	}
+	old := d.level.Swap(level)
+	switch {
+	case level > old:
+		d.out.Error("the data disk is filling; produce is refused until space is back", "free_bytes", free, "level", level)
+	case level < old:
+		d.out.Info("the data disk has space again", "free_bytes", free, "level", level)
+	}
+	return level != old
+}

@@ -1,0 +1,239 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tidemark/broker/metadata"
+	"tidemark/broker/topicconfig"
+	"tidemark/catalog"
+	"tidemark/hotlog"
+)
+
+// settleTime bounds how long an image waits for what it brings; the rest is tried again every second.
+const settleTime = 3 * time.Second
+
+// Reconcile makes this broker's partitions what the image says: opens, leads, stops leading, takes over
+// settings, closes and removes. What fails is tried again by Run. It is called for each new image, one
+// after the other.
+func (s *Set) Reconcile(ctx context.Context, im *metadata.Image) {
+	want := map[catalog.PartitionID]wanted{}
+	for _, t := range im.Topics() {
+		for _, row := range t.Partitions {
+			if slices.Contains(row.Replicas, s.opts.Broker) {
+				want[row.ID] = wanted{row, t}
+			}
+		}
+	}
+	s.reconciling.Lock()
+	defer s.reconciling.Unlock()
+	s.mu.Lock()
+	s.want = want
+	first := !s.first
+	s.first = true
+	s.mu.Unlock()
+	if first {
+		s.setStraysAside(im)
+	}
+	s.dropUnwanted(want)
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	s.settleAll(ctx)
+}
+
+// settle tries again what Reconcile could not finish.
+func (s *Set) settle(ctx context.Context) {
+	s.mu.RLock()
+	failing := len(s.fails) > 0
+	s.mu.RUnlock()
+	if !failing {
+		return
+	}
+	s.reconciling.Lock()
+	defer s.reconciling.Unlock()
+	s.settleAll(ctx)
+}
+
+func (s *Set) settleAll(ctx context.Context) {
+	s.mu.RLock()
+	want := make([]wanted, 0, len(s.want))
+	for _, w := range s.want {
+		want = append(want, w)
+	}
+	s.mu.RUnlock()
+	var g errgroup.Group
+	g.SetLimit(8)
+	for _, w := range want {
+		g.Go(func() error {
+			s.note(w, s.settleOne(ctx, w))
+			return nil
+		})
+	}
+	_ = g.Wait() // each failure is noted by itself
+	s.mu.Lock()
+	s.publishLocked()
+	s.mu.Unlock()
+}
+
+// note keeps the reason why a partition is offline, and logs it once.
+func (s *Set) note(w wanted, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.fails[w.row.ID]
+	if err == nil {
+		delete(s.fails, w.row.ID)
+		return
+	}
+	s.fails[w.row.ID] = err
+	if old == nil || old.Error() != err.Error() {
+		s.opts.Log.Warn("partition is offline; trying again", "topic", w.topic.Name, "partition", w.row.ID.Partition, "error", err)
+	}
+}
+
+// settleOne opens a partition and begins or ends its leadership.
+func (s *Set) settleOne(ctx context.Context, w wanted) error {
+	p, opened, err := s.openOne(ctx, w)
+	if err != nil {
+		return err
+	}
+	if !opened {
+		p.setConfig(w.topic.Effective)
+	}
+	if w.row.Leader != s.opts.Broker {
+		p.Unlead()
+		if w.row.Leader == catalog.NoBroker {
+			return fmt.Errorf("%s-%d has no leader", w.topic.Name, w.row.ID.Partition)
+		}
+		return nil
+	}
+	clean := s.opts.Kept || p.agreed.Load()
+	if err := p.Lead(ctx, w.row, s.opts.Incarnation, clean); err != nil {
+		return err
+	}
+	p.agreed.Store(true)
+	return nil
+}
+
+func (s *Set) openOne(ctx context.Context, w wanted) (p *Partition, opened bool, err error) {
+	if p, err := s.Get(w.row.ID); err == nil {
+		return p, false, nil
+	}
+	out := s.opts.Log.With("topic", w.topic.Name, "partition", w.row.ID.Partition)
+	l, err := hotlog.Open(ctx, hotlog.Options{
+		Dir:    s.opts.Data.Path(w.row.ID.Topic, w.row.ID.Partition),
+		Config: s.logConfig(w.topic.Effective),
+		Clock:  hotlog.Clock{Wall: s.env.wall, Mono: s.env.mono},
+		Logger: out, Files: s.opts.Files,
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("open the local log: %w", err)
+	}
+	p = newPartition(w.row.ID, w.topic.Name, w.topic.Effective, l, s.env, out)
+	p.logConfig = s.logConfig
+	p.observe(w.row.Bounds)
+	s.mu.Lock()
+	s.parts[w.row.ID] = p
+	s.mu.Unlock()
+	return p, true, nil
+}
+
+// flushNever is a flush.ms from which on it counts as "never".
+const flushNever = 365 * 24 * time.Hour
+
+// logConfig maps a topic's settings to its logs'.
+func (s *Set) logConfig(t topicconfig.Topic) hotlog.Config {
+	c := hotlog.DefaultConfig()
+	c.SegmentBytes = min(t.SegmentBytes, 1<<31-1)
+	c.SegmentIndexBytes = int(t.SegmentIndexBytes)
+	c.IndexIntervalBytes = int(t.IndexIntervalBytes)
+	c.FlushMessages = t.FlushMessages
+	switch d := t.FlushMs.Duration(); {
+	case t.FlushMs == 0: // at once
+		c.FlushMessages = 1
+	case d < flushNever:
+		c.FlushInterval = d
+	}
+	if c.FlushMessages == math.MaxInt64 {
+		c.FlushMessages = 0
+	}
+	c.MaxProducers = s.opts.MaxProducers
+	c.ProducerExpiry = s.opts.ProducerExpiry
+	return c
+}
+
+// setConfig takes over changed settings.
+func (p *Partition) setConfig(t topicconfig.Topic) {
+	old := p.cfg.Load()
+	if *old == t {
+		return
+	}
+	p.cfg.Store(&t)
+	if err := p.log.SetConfig(p.logConfig(t)); err != nil {
+		p.out.Warn("settings of the local log", "error", err)
+	}
+	if old.RemoteStorageEnable != t.RemoteStorageEnable {
+		p.tierOnOff()
+	}
+	p.mu.Lock()
+	p.expireNow = true
+	p.mu.Unlock()
+	p.env.tier.Wake(p.ID)
+	p.touch()
+	p.env.poke()
+}
+
+// dropUnwanted closes partitions that the image does not give to this broker any more and deletes their
+// local files: their topic has a tombstone, or another broker holds them now.
+func (s *Set) dropUnwanted(want map[catalog.PartitionID]wanted) {
+	for _, p := range s.All() {
+		if _, ok := want[p.ID]; ok {
+			continue
+		}
+		p.Unlead()
+		s.mu.Lock()
+		delete(s.parts, p.ID)
+		delete(s.fails, p.ID)
+		s.publishLocked()
+		s.mu.Unlock()
+		p.waiters.wake()
+		s.env.tier.Forget(p.ID, math.MaxInt64)
+		if err := p.log.Close(); err != nil {
+			p.out.Warn("close the log of a removed partition", "error", err)
+		}
+		if err := s.opts.Data.Remove(p.ID.Topic, p.ID.Partition); err != nil {
+			p.out.Warn("remove the files of a removed partition", "error", err)
+		}
+	}
+	s.mu.Lock()
+	for id := range s.fails {
+		if _, ok := want[id]; !ok {
+			delete(s.fails, id)
+		}
+	}
+	s.mu.Unlock()
+}
+
+// setStraysAside moves directories that the catalog does not know out of the way, for 7 days (H2).
+func (s *Set) setStraysAside(im *metadata.Image) {
+	dirs, err := s.opts.Data.List()
+	if err != nil {
+		s.opts.Log.Warn("list the data directory", "error", err)
+		return
+	}
+	for _, d := range dirs {
+		id := catalog.PartitionID{Topic: d.Topic, Partition: d.Partition}
+		if _, ok := im.Partition(id); ok {
+			continue
+		}
+		if err := s.opts.Data.SetAside(d); err != nil {
+			s.opts.Log.Warn("set a directory aside", "path", d.Path, "error", err)
+			continue
+		}
+		s.opts.Log.Warn("the catalog does not know this partition; its files are kept for 7 days in stray/", "path", d.Path)
+	}
+}

@@ -1,0 +1,106 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"tidemark/record"
+)
+
+// Waiter is woken when a partition that it watches has moved: the high watermark, start, or the
+// leadership. One waiter may watch many partitions. It is a hint: whoever is woken looks again.
+type Waiter struct{ c chan struct{} }
+
+// NewWaiter returns a waiter that watches nothing yet.
+func NewWaiter() *Waiter { return &Waiter{c: make(chan struct{}, 1)} }
+
+// C delivers wake-ups; several may have become one.
+func (w *Waiter) C() <-chan struct{} { return w.c }
+
+// Wake wakes it.
+func (w *Waiter) Wake() {
+	select {
+	case w.c <- struct{}{}:
+	default:
+	}
+}
+
+// waiters is the set of waiters of one partition. An append with nobody waiting costs one atomic load.
+type waiters struct {
+	n   atomic.Int32
+	mu  sync.Mutex
+	set map[*Waiter]struct{}
+}
+
+func (ws *waiters) add(w *Waiter) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.set == nil {
+		ws.set = map[*Waiter]struct{}{}
+	}
+	ws.set[w] = struct{}{}
+	ws.n.Store(int32(len(ws.set)))
+}
+
+func (ws *waiters) remove(w *Waiter) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	delete(ws.set, w)
+	ws.n.Store(int32(len(ws.set)))
+}
+
+func (ws *waiters) wake() {
+	if ws.n.Load() == 0 {
+		return
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for w := range ws.set {
+		w.Wake()
+	}
+}
+
+// Watch adds w; the caller looks once more after it, so that nothing is missed, and then waits.
+func (p *Partition) Watch(w *Waiter) { p.waiters.add(w) }
+
+// Unwatch removes w.
+func (p *Partition) Unwatch(w *Waiter) { p.waiters.remove(w) }
+
+// Ack is the acknowledgement that an acks=all produce waits for. It belongs to the leader epoch of its
+// append (H11).
+type Ack struct {
+	p      *Partition
+	lead   *leadership
+	offset record.Offset // hw must reach it
+}
+
+// Done reports whether the high watermark has passed the records, or ErrNotLeader if the leadership of
+// the append has ended first.
+func (a Ack) Done() (bool, error) {
+	select {
+	case <-a.lead.ended:
+		return false, fmt.Errorf("%w: leadership ended before the records were replicated", ErrNotLeader)
+	default:
+	}
+	return record.Offset(a.p.hw.Load()) >= a.offset, nil
+}
+
+// Wait returns nil once the records are acknowledged, ErrNotLeader, or the context's error.
+func (a Ack) Wait(ctx context.Context) error {
+	w := NewWaiter()
+	a.p.Watch(w)
+	defer a.p.Unwatch(w)
+	for {
+		if done, err := a.Done(); done || err != nil {
+			return err
+		}
+		select {
+		case <-w.C():
+		case <-a.lead.ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
