@@ -1,0 +1,96 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tidemark/catalog"
+)
+
+func member(b catalog.BrokerID, inc catalog.Incarnation) catalog.Member {
+	return catalog.Member{Broker: b, Incarnation: inc}
+}
+
+func TestElectionStories(t *testing.T) {
+	type live = map[catalog.BrokerID]catalog.Incarnation
+	three := []catalog.BrokerID{1, 2, 3}
+	for _, c := range []struct {
+		story   string
+		p       catalog.Partition
+		live    live
+		unclean bool
+		leader  catalog.BrokerID
+		loss    Loss
+		offline bool
+	}{
+		{"the preferred in-sync replica leads", catalog.Partition{Replicas: three, ISR: []catalog.Member{member(2, 7), member(1, 5)}}, live{1: 5, 2: 7}, false, 1, NoLoss, false},
+		{"an in-sync replica of an old incarnation does not count (KIP-903)", catalog.Partition{Replicas: three, ISR: []catalog.Member{member(1, 4), member(2, 7)}}, live{1: 5, 2: 7}, false, 2, NoLoss, false},
+		{"H6: the eligible set comes next", catalog.Partition{Replicas: three, ISR: []catalog.Member{member(1, 5)}, ELR: []catalog.Member{member(3, 9)}}, live{3: 9}, false, 3, NoLoss, false},
+		{"H5: the last member lost its disk, RF 3: offline", catalog.Partition{Replicas: three, ISR: []catalog.Member{member(1, 4)}}, live{1: 5, 2: 7, 3: 9}, false, 0, NoLoss, true},
+		{"H5: the same with unclean election allowed", catalog.Partition{Replicas: three, ISR: []catalog.Member{member(1, 4)}}, live{2: 7}, true, 2, MayLose, false},
+		{"H5: RF 1 comes back by itself", catalog.Partition{Replicas: three[:1], ISR: []catalog.Member{member(1, 4)}}, live{1: 5}, false, 1, MayLose, false},
+		{"nobody is there", catalog.Partition{Replicas: three, ISR: []catalog.Member{member(1, 4)}}, live{}, true, 0, NoLoss, true},
+	} {
+		t.Run(c.story, func(t *testing.T) {
+			e, loss, ok := Elect(c.p, c.live, c.unclean)
+			require.Equal(t, !c.offline, ok)
+			if ok {
+				require.Equal(t, c.leader, e.Leader)
+				require.Equal(t, c.loss, loss)
+			}
+		})
+	}
+}
+
+// Whoever is elected is live, a replica, in the new in-sync set, and no member of it is an old incarnation.
+func TestElectionsAreSound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		live := map[catalog.BrokerID]catalog.Incarnation{}
+		p := catalog.Partition{}
+		for id := catalog.BrokerID(1); id <= 4; id++ {
+			inc := catalog.Incarnation(rapid.Int64Range(1, 2).Draw(t, "incarnation"))
+			if rapid.Bool().Draw(t, "live") {
+				live[id] = inc
+			}
+			if !rapid.Bool().Draw(t, "replica") {
+				continue
+			}
+			p.Replicas = append(p.Replicas, id)
+			m := member(id, catalog.Incarnation(rapid.Int64Range(1, 2).Draw(t, "as member")))
+			switch rapid.IntRange(0, 2).Draw(t, "set") {
+			case 0:
+				p.ISR = append(p.ISR, m)
+			case 1:
+				p.ELR = append(p.ELR, m)
+			}
+		}
+		e, loss, ok := Elect(p, live, rapid.Bool().Draw(t, "unclean"))
+		if !ok {
+			return
+		}
+		require.Contains(t, p.Replicas, e.Leader)
+		require.Contains(t, e.ISR, member(e.Leader, live[e.Leader]))
+		for _, m := range e.ISR {
+			require.Equal(t, live[m.Broker], m.Incarnation)
+		}
+		if loss == NoLoss {
+			require.Contains(t, append(append([]catalog.Member{}, p.ISR...), p.ELR...), member(e.Leader, live[e.Leader]))
+		}
+	})
+}
+
+func TestPlacement(t *testing.T) {
+	b := func(id catalog.BrokerID, rack string) catalog.Broker { return catalog.Broker{ID: id, Rack: rack} }
+	got, err := Place([]catalog.Broker{b(1, "a"), b(2, "a"), b(3, "b"), b(4, "b")}, 4, 2, 0)
+	require.NoError(t, err)
+	require.Equal(t, [][]catalog.BrokerID{{1, 3}, {3, 2}, {2, 4}, {4, 1}}, got, "leaders spread, neighbours in other racks")
+
+	_, err = Place([]catalog.Broker{b(1, "")}, 1, 2, 0)
+	require.ErrorAs(t, err, &TooFewBrokersError{})
+
+	got, err = Place([]catalog.Broker{b(1, "")}, 2, 0, 0)
+	require.NoError(t, err)
+	require.Equal(t, [][]catalog.BrokerID{{1}, {1}}, got, "the default factor is what there is, at most 3")
+}
