@@ -21,6 +21,7 @@ import (
 	"tidemark/hotlog"
 	"tidemark/tiering"
 	"tidemark/tiering/cache"
+	"tidemark/tiering/objstore"
 )
 
 // Broker is one node of a cluster.
@@ -124,12 +125,17 @@ func (b *Broker) openTier(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	counts := objstore.NewMetrics(b.opts.Registry)
+	var bandwidth [len(objstore.Classes)]int64
+	bandwidth[objstore.Upload] = int64(t.UploadBandwidth)
+	bucket := counts.Wrap(b.opts.Objects)
+	limiter := objstore.NewLimiter(objstore.LimiterOptions{BytesPerSecond: bandwidth, Metrics: counts})
 	b.tier, err = tiering.Open(ctx, tiering.Options{
-		Store: b.opts.Objects, Catalog: b.opts.Catalog, Cache: b.chunks,
+		Store: limiter.For(objstore.ColdRead, bucket), UploadStore: limiter.For(objstore.Upload, bucket),
+		RemoveStore: limiter.For(objstore.GC, bucket), Catalog: b.opts.Catalog, Cache: b.chunks,
 		Cluster: b.cluster.ID, Generation: b.cluster.Generation,
 		TailBytes: int64(t.TailCacheBytes), ReadConcurrency: t.ColdReads, ReadTimeout: t.ColdReadTimeout,
-		UploadConcurrency: t.UploadConcurrency, UploadBytesPerSecond: int64(t.UploadBandwidth),
-		Grace: t.GCGrace, Logger: b.log, Metrics: b.opts.Registry,
+		UploadConcurrency: t.UploadConcurrency, Grace: t.GCGrace, Logger: b.log, Metrics: b.opts.Registry,
 	})
 	return err
 }

@@ -21,7 +21,7 @@ import (
 // waits for a download when hot data is due, and waits at most max_wait for one otherwise; the download
 // goes on without it and the next fetch finds it (H36, B16). The first partition that has data gives at
 // least one whole batch, whatever the limits; no other one does (B18).
-func beginFetch(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
+func beginFetch(h *Handlers, ctx context.Context, c *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.FetchRequest)
 	s, code := h.sessions.open(r)
 	if code != nil {
@@ -30,6 +30,7 @@ func beginFetch(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Reques
 		return wire.Respond(resp)
 	}
 	f := newFetch(h, r, s)
+	f.owner = uint64(c.ID())
 	f.gather()
 	if f.due() {
 		return wire.RespondBody(f.body())
@@ -44,6 +45,7 @@ func beginFetch(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Reques
 type fetch struct {
 	h         *Handlers
 	version   int16
+	owner     uint64
 	session   *session
 	committed bool
 	maxBytes  int
@@ -110,7 +112,7 @@ func (f *fetch) gather() {
 // collect fills in one entry. one asks for a whole batch even above the limit.
 func (e *fetchEntry) collect(f *fetch, limit int, one bool) {
 	req := partition.FetchRequest{
-		From: e.offset, MaxBytes: limit, AtLeastOne: one, Committed: f.committed, LeaderEpoch: e.epoch,
+		From: e.offset, MaxBytes: limit, AtLeastOne: one, Committed: f.committed, LeaderEpoch: e.epoch, Owner: f.owner,
 	}
 	var err error
 	switch {

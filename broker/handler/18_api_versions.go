@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -34,8 +33,11 @@ func refuseAPIVersions() wire.Reply {
 
 // shownAPIs is the table as ApiVersions tells it, by key.
 func shownAPIs() []kmsg.ApiVersionsResponseApiKey {
-	keys := make([]kmsg.ApiVersionsResponseApiKey, 0, len(table))
-	for _, a := range table {
+	var keys []kmsg.ApiVersionsResponseApiKey
+	for _, a := range byKey {
+		if a == nil {
+			continue
+		}
 		k := kmsg.NewApiVersionsResponseApiKey()
 		k.ApiKey, k.MinVersion, k.MaxVersion = a.key, a.min, a.max
 		if a.shown >= 0 {
@@ -43,7 +45,6 @@ func shownAPIs() []kmsg.ApiVersionsResponseApiKey {
 		}
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b kmsg.ApiVersionsResponseApiKey) int { return int(a.ApiKey) - int(b.ApiKey) })
 	return keys
 }
 

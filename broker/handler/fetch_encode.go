@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"io"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kbin"
@@ -166,7 +167,7 @@ func (f *fetch) appendLeader(h []byte, e *fetchEntry) []byte {
 func (f *fetch) count() {
 	for _, e := range f.entries {
 		for _, x := range e.got.Pieces {
-			if x.Hot != nil {
+			if !x.IsCold() {
 				f.h.metrics.fetchedHot.Add(float64(x.Len()))
 			} else {
 				f.h.metrics.fetchedCold.Add(float64(x.Len()))
@@ -209,10 +210,14 @@ func (b *fetchBody) WriteTo(w *wire.Writer) error {
 }
 
 func sendPiece(w *wire.Writer, x partition.Piece) error {
-	if x.Hot != nil {
-		return w.SendFile(x.Hot.File, x.Hot.Pos, x.Hot.Len)
+	file, at, ok, err := x.Section()
+	if err != nil {
+		return err
 	}
-	_, err := w.Write(x.Cold.Bytes)
+	if ok {
+		return w.SendFile(file, at, int64(x.Len()))
+	}
+	_, err = io.Copy(w, io.NewSectionReader(x, 0, int64(x.Len())))
 	return err
 }
 
@@ -224,13 +229,9 @@ func (b *fetchBody) writeSmall(w *wire.Writer) error {
 		out = append(out, b.head[at:c.at]...)
 		at = c.at
 		for _, x := range c.pieces {
-			if x.Hot == nil {
-				out = append(out, x.Cold.Bytes...)
-				continue
-			}
 			n := len(out)
-			out = out[:n+int(x.Hot.Len)]
-			if _, err := x.Hot.ReadAt(out[n:], 0); err != nil {
+			out = out[:n+x.Len()]
+			if _, err := x.ReadAt(out[n:], 0); err != nil {
 				return err
 			}
 		}

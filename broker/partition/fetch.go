@@ -3,6 +3,8 @@ package partition
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"os"
 
 	"tidemark/hotlog"
 	"tidemark/record"
@@ -20,29 +22,47 @@ type FetchRequest struct {
 	Committed bool
 	// LeaderEpoch is what the client believes, -1 if it does not say.
 	LeaderEpoch record.Epoch
+	// Owner is whom turns at downloading are given to: the connection (L9).
+	Owner uint64
 }
 
-// Piece is a run of whole batches: a range of a local file, or bytes of the cold cache.
+// Piece is a run of whole batches: a range of a local file, or of the cold cache.
 type Piece struct {
-	Hot  *hotlog.Section
-	Cold *tiering.Chunk
+	hot  *hotlog.Section
+	cold *tiering.Chunk
+	size int64
 }
 
 // Len is its size in bytes.
-func (x Piece) Len() int {
-	if x.Hot != nil {
-		return int(x.Hot.Len)
+func (x Piece) Len() int { return int(x.size) }
+
+// IsCold reports whether the bytes come from the object tier.
+func (x Piece) IsCold() bool { return x.cold != nil }
+
+// Section is the piece as a range of a file; ok is false if it is in memory only: use ReadAt. The file
+// stays the piece's.
+func (x Piece) Section() (f *os.File, at int64, ok bool, err error) {
+	if x.hot != nil {
+		return x.hot.File, x.hot.Pos, true, nil
 	}
-	return len(x.Cold.Bytes)
+	return x.cold.Section()
+}
+
+// ReadAt reads from the piece's bytes.
+func (x Piece) ReadAt(b []byte, at int64) (int, error) {
+	if x.hot != nil {
+		return x.hot.ReadAt(b, at)
+	}
+	return x.cold.ReadAt(b, at)
 }
 
 // Release gives the bytes back.
 func (x Piece) Release() {
-	if x.Hot != nil {
-		x.Hot.Release()
+	if x.hot != nil {
+		x.hot.Release()
 		return
 	}
-	x.Cold.Release()
+	x.cold.Release()
 }
 
 // Fetched is the answer for one partition. Release it.
@@ -122,7 +142,7 @@ func (p *Partition) fetchHot(f *Fetched, req FetchRequest, bound record.Offset) 
 			}
 			continue
 		}
-		f.Pieces = append(f.Pieces, Piece{Hot: s})
+		f.Pieces = append(f.Pieces, Piece{hot: s, size: s.Len})
 		f.Bytes += int(s.Len)
 		left, one, from = left-int(s.Len), false, s.Next
 	}
@@ -136,7 +156,7 @@ func (p *Partition) fetchHot(f *Fetched, req FetchRequest, bound record.Offset) 
 func (p *Partition) fetchCold(f *Fetched, req FetchRequest, bound record.Offset) error {
 	chunk, pending, err := p.env.tier.TryRead(tiering.ReadRequest{
 		Partition: p.ID, From: req.From, Bound: bound,
-		MaxBytes: req.MaxBytes, AtLeastOne: req.AtLeastOne, Committed: req.Committed,
+		MaxBytes: int64(req.MaxBytes), AtLeastOne: req.AtLeastOne, Committed: req.Committed, Owner: req.Owner,
 	})
 	switch {
 	case errors.Is(err, tiering.ErrBelowStart):
@@ -153,7 +173,7 @@ func (p *Partition) fetchCold(f *Fetched, req FetchRequest, bound record.Offset)
 // takeCold puts a chunk of the tier into the answer. A hole that reaches the local log is passed over,
 // so that a reader is never answered empty below the high watermark (H9).
 func (p *Partition) takeCold(f *Fetched, req FetchRequest, chunk *tiering.Chunk) error {
-	if len(chunk.Bytes) == 0 {
+	if chunk.Size == 0 {
 		next := chunk.Next
 		chunk.Release()
 		if next <= req.From {
@@ -169,8 +189,8 @@ func (p *Partition) takeCold(f *Fetched, req FetchRequest, chunk *tiering.Chunk)
 		}
 		return p.fetchCold(f, req, min(bound, p.log.Bounds().LocalStart))
 	}
-	f.Pieces = append(f.Pieces, Piece{Cold: chunk})
-	f.Bytes += len(chunk.Bytes)
+	f.Pieces = append(f.Pieces, Piece{cold: chunk, size: chunk.Size})
+	f.Bytes += int(chunk.Size)
 	if req.Committed {
 		f.Aborted = chunk.Aborted
 	}
@@ -202,7 +222,7 @@ func (p *Partition) Resume(f *Fetched, req FetchRequest) error {
 }
 
 // IsCold reports whether the answer holds bytes of the object tier.
-func (f *Fetched) IsCold() bool { return len(f.Pieces) > 0 && f.Pieces[0].Cold != nil }
+func (f *Fetched) IsCold() bool { return len(f.Pieces) > 0 && f.Pieces[0].IsCold() }
 
 // Trim cuts cold bytes back to whole batches within limit; with one the first batch stays in any case.
 // A fetch asks for several partitions' downloads before it knows how much of each fits (B18).
@@ -210,52 +230,47 @@ func (f *Fetched) Trim(limit int, one bool) {
 	if !f.IsCold() || f.Bytes <= limit {
 		return
 	}
-	c := f.Pieces[0].Cold
-	keep, rest := 0, c.Bytes
-	for len(rest) > 0 {
-		batch, tail, err := record.Split(rest)
-		if err != nil || keep+len(batch) > limit && !(one && keep == 0) {
+	x := &f.Pieces[0]
+	var keep int64
+	for h := range x.headers() {
+		end := keep + int64(h.Size())
+		if end > int64(limit) && !(one && keep == 0) || end > x.size {
 			break
 		}
-		keep += len(batch)
-		rest = tail
+		keep = end
 	}
 	if keep == 0 {
 		f.Release()
 		return
 	}
-	c.Bytes = c.Bytes[:keep]
-	f.Bytes = keep
+	x.size, f.Bytes = keep, int(keep)
 }
 
 // HasZstd reports whether any batch of the answer is compressed with zstd.
 func (f *Fetched) HasZstd() bool {
-	var head [record.HeaderSize]byte
 	for _, x := range f.Pieces {
-		for at := int64(0); at < int64(x.Len()); {
-			if err := x.readAt(head[:], at); err != nil {
-				return false
-			}
-			h, err := record.ParseHeader(head[:])
-			if err != nil {
-				return false
-			}
+		for h := range x.headers() {
 			if h.Codec() == record.CodecZstd {
 				return true
 			}
-			at += int64(h.Size())
 		}
 	}
 	return false
 }
 
-func (x Piece) readAt(b []byte, at int64) error {
-	if x.Hot != nil {
-		_, err := x.Hot.ReadAt(b, at)
-		return err
+// headers yields the header of each batch, up to one that cannot be read.
+func (x Piece) headers() iter.Seq[record.Header] {
+	return func(yield func(record.Header) bool) {
+		var head [record.HeaderSize]byte
+		for at := int64(0); at < x.size; {
+			if _, err := x.ReadAt(head[:], at); err != nil {
+				return
+			}
+			h, err := record.ParseHeader(head[:])
+			if err != nil || !yield(h) {
+				return
+			}
+			at += int64(h.Size())
+		}
 	}
-	if copy(b, x.Cold.Bytes[at:]) < len(b) {
-		return record.ErrTruncated
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"tidemark/catalog"
@@ -98,11 +97,11 @@ func (p *Partition) agreeWithTier(ctx context.Context, row catalog.Partition, cl
 	}
 	reset := b.End < floor || b.LocalStart > floor
 	if !reset && !clean && b.LocalStart < row.Tiered {
-		epochs, _, _, err := p.env.tier.State(ctx, p.ID)
+		tier, err := p.env.tier.State(ctx, p.ID)
 		if err != nil {
 			return fmt.Errorf("compare epochs with the tier: %w", err)
 		}
-		reset = !p.log.Epochs().EqualOn(epochs, max(b.LocalStart, row.Start), row.Tiered)
+		reset = !p.log.Epochs().EqualOn(tier.Epochs, max(b.LocalStart, row.Start), row.Tiered)
 	}
 	if !reset {
 		return nil
@@ -125,12 +124,9 @@ func (p *Partition) tierState(ctx context.Context, row catalog.Partition) (recor
 	if row.Tiered == row.Start && row.TierBytes == 0 {
 		return record.EpochHistory{}, nil, nil
 	}
-	epochs, state, _, err := p.env.tier.State(ctx, p.ID)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return record.EpochHistory{}, nil, nil
-	}
+	tier, err := p.env.tier.State(ctx, p.ID)
 	if err != nil {
-		return epochs, nil, fmt.Errorf("read the tier's state at %d: %w", row.Tiered, err)
+		return record.EpochHistory{}, nil, fmt.Errorf("read the tier's state at %d: %w", row.Tiered, err)
 	}
-	return epochs, state, nil
+	return tier.Epochs, tier.Producers, nil
 }

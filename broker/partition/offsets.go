@@ -58,12 +58,17 @@ func (v View) LatestTiered() TimePoint {
 	return TimePoint{Offset: v.Tiered - 1, Timestamp: record.NoTimestamp, Epoch: v.EpochAt(v.Tiered - 1)}
 }
 
+// cold is what the tier is asked about: what lies below the local log.
+func (v View) cold(local record.Offset) tiering.TimeQuery {
+	return tiering.TimeQuery{Partition: v.p.ID, From: v.Start, Bound: min(v.Visible, v.Tiered, local)}
+}
+
 // AtTime finds the first record of [start, visible) whose timestamp is at least ts: the tier is asked
 // for what the local log does not have, then the log (H25).
 func (v View) AtTime(ctx context.Context, ts int64) (TimePoint, error) {
 	local := v.p.log.Bounds().LocalStart
 	if v.Start < local && v.Start < v.Tiered {
-		tp, ok, err := v.p.env.tier.OffsetForTime(ctx, v.p.ID, ts, v.Start, min(v.Visible, v.Tiered, local))
+		tp, ok, err := v.p.env.tier.OffsetForTime(ctx, v.cold(local), ts)
 		switch {
 		case errors.Is(err, tiering.ErrBelowStart), errors.Is(err, tiering.ErrAboveTier):
 		case err != nil:
@@ -87,7 +92,7 @@ func (v View) MaxTimestamp(ctx context.Context) (TimePoint, error) {
 	best := notFound
 	local := v.p.log.Bounds().LocalStart
 	if v.Start < local && v.Start < v.Tiered {
-		tp, ok, err := v.p.env.tier.MaxTimestamp(ctx, v.p.ID, v.Start, min(v.Visible, v.Tiered, local))
+		tp, ok, err := v.p.env.tier.MaxTimestamp(ctx, v.cold(local))
 		if err != nil && !errors.Is(err, tiering.ErrBelowStart) && !errors.Is(err, tiering.ErrAboveTier) {
 			return notFound, fmt.Errorf("%w: %w", ErrStorage, err)
 		}
