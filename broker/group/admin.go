@@ -39,14 +39,12 @@ func (c *Coordinator) Describe(group string, done func(Description)) {
 // List answers ListGroups with the groups that this broker coordinates, those
 // in memory and those that have only offsets, by name.
 func (c *Coordinator) List(done func([]Listing, Code)) {
-	if !c.task(func() { done(c.list()) }) {
+	if !c.task(func(ctx context.Context) { done(c.list(ctx)) }) {
 		done(nil, CoordinatorNotAvailable)
 	}
 }
 
-func (c *Coordinator) list() ([]Listing, Code) {
-	ctx, cancel := c.storeCtx()
-	defer cancel()
+func (c *Coordinator) list(ctx context.Context) ([]Listing, Code) {
 	stored, err := c.opts.Offsets.OffsetGroups(ctx)
 	if err != nil {
 		c.opts.Log.Warn("the groups cannot be listed", "err", err)
@@ -173,9 +171,7 @@ func (c *Coordinator) whenDeletable(group string, fail func(Code), f func(e *ent
 func (c *Coordinator) deleteRows(e *entry, guard catalog.SlotGuard, ps []catalog.PartitionID, done func(Code)) {
 	e.cache.deleting = true
 	e.mu.Unlock()
-	ok := c.task(func() {
-		ctx, cancel := c.storeCtx()
-		defer cancel()
+	ok := c.task(func(ctx context.Context) {
 		err := c.opts.Offsets.DeleteOffsets(ctx, guard, e.id, ps)
 		e.mu.Lock()
 		// Clear or not, what is there is read again.
@@ -216,14 +212,14 @@ func (c *Coordinator) sweepLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			c.sweep()
+			c.sweep(ctx)
 		}
 	}
 }
 
 // sweep unloads groups that nobody uses and deletes the offsets of those whose
 // retention is over.
-func (c *Coordinator) sweep() {
+func (c *Coordinator) sweep(ctx context.Context) {
 	now := c.clock()
 	for _, e := range c.entries() {
 		e.mu.Lock()
@@ -241,7 +237,7 @@ func (c *Coordinator) sweep() {
 	if !ok {
 		return
 	}
-	ctx, cancel := c.storeCtx()
+	ctx, cancel := context.WithTimeout(ctx, c.opts.StoreTimeout)
 	defer cancel()
 	stored, err := c.opts.Offsets.OffsetGroups(ctx)
 	if err != nil {

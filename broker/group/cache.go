@@ -1,6 +1,8 @@
 package group
 
 import (
+	"context"
+	"errors"
 	"maps"
 
 	"tidemark/catalog"
@@ -112,7 +114,7 @@ func (c *Coordinator) whenLoaded(e *entry, f func(Code)) {
 		e.cache.state, e.cache.stale, e.cache.acked = loading, false, nil
 	}
 	e.mu.Unlock()
-	if start && !c.task(func() { c.load(e) }) {
+	if start && !c.task(func(ctx context.Context) { c.load(ctx, e) }) {
 		c.loadFailed(e)
 	}
 }
@@ -127,12 +129,10 @@ func (c *Coordinator) loadFailed(e *entry) {
 	}
 }
 
-func (c *Coordinator) load(e *entry) {
+func (c *Coordinator) load(ctx context.Context, e *entry) {
 	for {
-		ctx, cancel := c.storeCtx()
 		rows, err := c.opts.Offsets.GroupOffsets(ctx, e.id)
-		cancel()
-		if err != nil {
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			c.opts.Metrics.failedLoad.Inc()
 			c.opts.Log.Warn("a group's offsets cannot be read", "group", e.id, "err", err)
 			c.loadFailed(e)

@@ -316,23 +316,24 @@ func (c *Coordinator) Leave(group string, who []LeaveMember) (Code, []LeaveResul
 	return OK, results
 }
 
-// task runs f on a goroutine that Close waits for. It reports false when the
-// Coordinator is closed.
-func (c *Coordinator) task(f func()) bool {
+// task runs f on a goroutine that Close waits for. Its context ends after
+// StoreTimeout, waiting for a turn included, so that nobody queues for long
+// behind a store that hangs. It reports false when the Coordinator is closed.
+func (c *Coordinator) task(f func(ctx context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
 	c.tasks.Go(func() {
-		c.slots <- struct{}{}
-		defer func() { <-c.slots }()
-		f()
+		ctx, cancel := context.WithTimeout(c.ctx, c.opts.StoreTimeout)
+		defer cancel()
+		select {
+		case c.slots <- struct{}{}:
+			defer func() { <-c.slots }()
+		case <-ctx.Done(): // f finds out and answers
+		}
+		f(ctx)
 	})
 	return true
-}
-
-// storeCtx bounds one call of Offsets.
-func (c *Coordinator) storeCtx() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.ctx, c.opts.StoreTimeout)
 }

@@ -297,6 +297,21 @@ func TestG11_LoadingIsWholeOrNothing(t *testing.T) {
 	})
 }
 
+func TestG11_NobodyQueuesForLongBehindAStoreThatHangs(t *testing.T) {
+	inOffice(t, func(o *Options) { o.MaxLoads = 1 }, func(t *testing.T, o *office) {
+		o.store.set(func() { o.store.frozen = make(chan struct{}) })
+		answers := make([]answer[FetchResponse], 20)
+		for i := range answers {
+			o.FetchOffsets(FetchRequest{Group: fmt.Sprint(i)}, answers[i].done)
+		}
+		time.Sleep(5 * time.Second)
+		for i := range answers {
+			require.Equal(t, CoordinatorLoading, answers[i].value(t).Code)
+		}
+		o.store.set(func() { o.store.frozen = nil })
+	})
+}
+
 func TestACommitDuringALoadIsNotLost(t *testing.T) {
 	inOffice(t, nil, func(t *testing.T, o *office) {
 		gate := make(chan struct{})
