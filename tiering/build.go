@@ -77,7 +77,7 @@ func (t *Tier) put(ctx context.Context, l *lane, b *object.Built) error {
 	defer cancel()
 	a, g := l.attempt, l.guard
 	return t.upStore.Put(ctx, a.key, objstore.Source{
-		ReaderAt: t.pace.reader(ctx, b), Size: b.ObjectBytes, SHA256: b.SHA256,
+		ReaderAt: b, Size: b.ObjectBytes, SHA256: b.SHA256,
 	}, objstore.PutOptions{
 		Attempt: a.id,
 		OnUpload: func(ctx context.Context, uploadID string) error {

@@ -29,7 +29,8 @@ type Catalog interface {
 // the default in brackets.
 type Options struct {
 	// Store is the bucket, for reads; UploadStore and RemoveStore are the same bucket under the lower
-	// priorities of uploads and removal [Store].
+	// priorities of uploads and removal [Store]: objstore.Limiter's For with ColdRead, Upload and GC. The
+	// limiter bounds bandwidth and concurrency and backs off when the bucket throttles.
 	Store, UploadStore, RemoveStore objstore.Store
 
 	Catalog Catalog
@@ -56,8 +57,6 @@ type Options struct {
 
 	// UploadConcurrency bounds the uploads in progress [4].
 	UploadConcurrency int
-	// UploadBytesPerSecond bounds the bandwidth of all uploads together [0: unbounded].
-	UploadBytesPerSecond int64
 	// PutTimeout is the deadline of one PUT [5 min]; CallTimeout that of any other call [30 s].
 	PutTimeout, CallTimeout time.Duration
 	// RetryMin and RetryMax bound the wait after a failed upload, doubled each time [250 ms, 30 s].

@@ -19,14 +19,13 @@ type Tier struct {
 	o     Options
 	log   *slog.Logger
 	m     *metrics
-	pace  *pace
 	bound identity
 	rows  *rowCache
 	read  *readers
 	// The same bucket under the three priorities.
 	store, upStore, gcStore objstore.Store
 	refused                 refusals
-	sched *scheduler
+	sched                   *scheduler
 
 	// ctx is the life of everything that outlives a call: reads and uploads. work counts the
 	// goroutines of reads, which callers start; Close waits for them.
@@ -52,7 +51,6 @@ func Open(ctx context.Context, o Options) (*Tier, error) {
 	}
 	t := &Tier{
 		o: o, log: o.Logger.With("part", "tiering"), m: m,
-		pace:  newPace(o.UploadBytesPerSecond),
 		sched: newScheduler(),
 		lanes: make(map[catalog.PartitionID]*lane),
 	}
