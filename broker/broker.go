@@ -47,6 +47,7 @@ type Broker struct {
 	kept       bool // the incarnation is the one from before the restart
 	stored     atomic.Bool
 	serving    atomic.Bool
+	ran        bool // Run closes the listeners itself
 	closed     bool
 }
 
@@ -206,6 +207,7 @@ func (b *Broker) openHandlers(ctx context.Context) error {
 // Run serves until ctx ends, then stops in order and returns nil; or it returns the first failure, after
 // the same stop. ErrFenced asks for exit code 3.
 func (b *Broker) Run(ctx context.Context) error {
+	b.ran = true
 	// What serves clients ends first; what keeps the broker alive goes on until it has.
 	clients, stopClients := context.WithCancel(ctx)
 	defer stopClients()
@@ -282,10 +284,10 @@ func (b *Broker) Close() error {
 	}
 	b.closed = true
 	var errs []error
-	if b.server != nil {
+	if b.server != nil && !b.ran {
 		errs = append(errs, b.server.Close())
 	}
-	if b.http != nil {
+	if b.http != nil && !b.ran {
 		errs = append(errs, b.http.Close())
 	}
 	if b.groups != nil {

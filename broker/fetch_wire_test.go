@@ -1,0 +1,137 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"tidemark/broker/brokertest"
+	"tidemark/integration/rawclient"
+	"tidemark/record"
+)
+
+// client is a raw client of the node with the few requests that these tests make.
+type client struct {
+	*rawclient.Client
+	t *testing.T
+}
+
+func dial(t *testing.T, n *brokertest.Node) client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c, err := rawclient.Dial(ctx, n.Addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return client{c, t}
+}
+
+// ask sends a request and returns its answer.
+func ask[R kmsg.Response](c client, req kmsg.Request) R {
+	c.t.Helper()
+	_, err := c.Send(req)
+	require.NoError(c.t, err)
+	resp, err := c.Recv()
+	require.NoError(c.t, err)
+	return resp.(R)
+}
+
+func (c client) create(name string, partitions int32, configs map[string]string) [16]byte {
+	c.t.Helper()
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Version, req.TimeoutMillis = 7, 10_000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, -1
+	for k, v := range configs {
+		cfg := kmsg.NewCreateTopicsRequestTopicConfig()
+		cfg.Name, cfg.Value = k, kmsg.StringPtr(v)
+		topic.Configs = append(topic.Configs, cfg)
+	}
+	req.Topics = append(req.Topics, topic)
+	resp := ask[*kmsg.CreateTopicsResponse](c, req)
+	require.Len(c.t, resp.Topics, 1)
+	require.Zero(c.t, resp.Topics[0].ErrorCode, "%v", resp.Topics[0].ErrorMessage)
+	return resp.Topics[0].TopicID
+}
+
+// produceRequest carries one batch for one partition.
+func produceRequest(topic string, part int32, acks int16, batch []byte) *kmsg.ProduceRequest {
+	req := kmsg.NewPtrProduceRequest()
+	req.Version, req.Acks, req.TimeoutMillis = 9, acks, 5000
+	rt := kmsg.NewProduceRequestTopic()
+	rt.Topic = topic
+	rp := kmsg.NewProduceRequestTopicPartition()
+	rp.Partition, rp.Records = part, batch
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	return req
+}
+
+func (c client) produce(topic string, part int32, batch []byte) kmsg.ProduceResponseTopicPartition {
+	c.t.Helper()
+	return ask[*kmsg.ProduceResponse](c, produceRequest(topic, part, -1, batch)).Topics[0].Partitions[0]
+}
+
+// batchOf makes a batch of n records with the given codec.
+func batchOf(n int, codec record.Codec, value string) []byte {
+	b := record.NewBuilder(record.BuilderOptions{Codec: codec})
+	for i := range n {
+		b.Add(time.Now().UnixMilli()+int64(i), []byte("key"), []byte(value))
+	}
+	return b.Build()
+}
+
+func fetchRequest(version int16, topic string, id [16]byte, part int32, from int64) *kmsg.FetchRequest {
+	req := kmsg.NewPtrFetchRequest()
+	req.Version, req.MaxWaitMillis, req.MinBytes, req.MaxBytes = version, 500, 1, 50<<20
+	req.SessionEpoch = -1
+	ft := kmsg.NewFetchRequestTopic()
+	ft.Topic, ft.TopicID = topic, id
+	fp := kmsg.NewFetchRequestTopicPartition()
+	fp.Partition, fp.FetchOffset, fp.PartitionMaxBytes, fp.CurrentLeaderEpoch = part, from, 1<<20, -1
+	ft.Partitions = append(ft.Partitions, fp)
+	req.Topics = append(req.Topics, ft)
+	return req
+}
+
+// Our own encoder writes what kmsg would, byte for byte, in every version, for small answers (one write)
+// and large ones (sendfile), with records, without, and with errors (P1).
+func TestFetchAnswersAreByteForByteKmsg(t *testing.T) {
+	n := brokertest.Start(t, brokertest.Options{})
+	c := dial(t, n)
+	id := c.create("bytes", 2, nil)
+	require.Zero(t, c.produce("bytes", 0, batchOf(3, record.CodecNone, "small")).ErrorCode)
+	require.Zero(t, c.produce("bytes", 1, batchOf(600, record.CodecNone, string(make([]byte, 1000)))).ErrorCode)
+
+	for version := int16(4); version <= 17; version++ {
+		for _, isolation := range []int8{0, 1} {
+			req := fetchRequest(version, "bytes", id, 0, 0)
+			req.IsolationLevel = isolation
+			for _, part := range []int32{1, 7} {
+				fp := req.Topics[0].Partitions[0]
+				fp.Partition = part
+				req.Topics[0].Partitions = append(req.Topics[0].Partitions, fp)
+			}
+			_, err := c.Send(req)
+			require.NoError(t, err)
+			_, raw, err := c.RecvRaw()
+			require.NoError(t, err)
+			if version >= 12 {
+				require.Zero(t, raw[0], "header tags")
+				raw = raw[1:]
+			}
+			resp := req.ResponseKind().(*kmsg.FetchResponse)
+			require.NoError(t, resp.ReadFrom(raw))
+			require.Equal(t, raw, resp.AppendTo(nil), "version %d, isolation %d", version, isolation)
+
+			got := resp.Topics[0].Partitions
+			require.Len(t, got, 3)
+			require.NotEmpty(t, got[0].RecordBatches)
+			require.Greater(t, len(got[1].RecordBatches), 500_000)
+			require.NotZero(t, got[2].ErrorCode)
+		}
+	}
+}
