@@ -172,6 +172,14 @@ func (b *Broker) openState(ctx context.Context) error {
 func (b *Broker) onImage(ctx context.Context, im *metadata.Image) {
 	b.parts.Reconcile(ctx, im)
 	b.elect.wakeIfNeeded(im)
+	if b.groups == nil {
+		return // while opening
+	}
+	for _, t := range b.follower.Image().Topics() {
+		if _, ok := im.TopicByID(t.ID); !ok {
+			b.groups.TopicDeleted(t.ID)
+		}
+	}
 }
 
 // openHandlers takes the coordinator slots and builds what answers requests.
