@@ -65,12 +65,11 @@ func TestATopicsConfigsAreSetAndDescribed(t *testing.T) {
 	got := byName(describe(h, topic, "a"))
 	require.Equal(t, "60000", *got["retention.ms"].Value)
 	require.Equal(t, kmsg.ConfigSourceDynamicTopicConfig, got["retention.ms"].Source)
-	require.False(t, got["retention.ms"].IsDefault)
 	require.Len(t, got["retention.ms"].ConfigSynonyms, 2)
 	require.NotEmpty(t, *got["retention.ms"].Documentation)
 	require.Equal(t, kmsg.ConfigTypeLong, got["retention.ms"].ConfigType)
 	require.Equal(t, "delete,compact", value("cleanup.policy"))
-	require.True(t, got["segment.bytes"].IsDefault)
+	require.Equal(t, kmsg.ConfigSourceDefaultConfig, got["segment.bytes"].Source)
 
 	require.Zero(t, alter(h, topic, "a", change{"cleanup.policy", subtract, "delete"}, change{"retention.ms", unset, ""}).ErrorCode)
 	require.Equal(t, "compact", value("cleanup.policy"))

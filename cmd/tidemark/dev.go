@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -57,9 +58,9 @@ type greeting struct {
 }
 
 func (c *command) welcome(cfg config.Config, b *broker.Broker) error {
-	g := greeting{Kafka: b.KafkaAddr().String(), Data: cfg.Broker.DataDir}
-	if a := b.HTTPAddr(); a != nil {
-		g.HTTP = "http://" + a.String()
+	g := greeting{Kafka: reachable(b.Addr(cfg.Network.Listeners[0].Name)), Data: cfg.Broker.DataDir}
+	if a := b.HTTPAddr(); a != "" {
+		g.HTTP = "http://" + reachable(a)
 	}
 	return c.print(g, func(t *table) {
 		t.line("Tidemark is up.")
@@ -75,4 +76,14 @@ func (c *command) welcome(cfg config.Config, b *broker.Broker) error {
 		t.line("")
 		t.line("Ctrl-C stops it.")
 	})
+}
+
+// reachable is an address that a client on this machine can use, also where the listener is bound to all
+// interfaces.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
 }

@@ -23,7 +23,9 @@ func openCatalog(ctx context.Context, c config.Config) (catalog.Store, error) {
 	var err error
 	switch u.Scheme() {
 	case "postgres", "postgresql":
-		store, err = postgres.Open(ctx, u.Reveal(), postgres.Options{})
+		store, err = postgres.Open(ctx, u.Reveal(), postgres.Options{
+			CallTimeout: c.Stores.PostgresStatementTimeout, MaxConns: c.Stores.PostgresPool,
+		})
 	case "sqlite":
 		store, err = sqlite.Open(ctx, filepath.FromSlash(u.URL().Path), sqlite.Options{})
 	default:

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tidemark/broker"
 	"tidemark/broker/config"
-	"tidemark/catalog"
 )
 
 // Exit codes.
@@ -52,7 +52,7 @@ func (c *command) exitCode(err error) int {
 	var usage usageError
 	var faults config.Faults
 	switch {
-	case errors.Is(err, catalog.ErrFenced), errors.Is(err, catalog.ErrHeld):
+	case errors.Is(err, broker.ErrFenced), errors.Is(err, broker.ErrIDTaken):
 		return exitFenced
 	case !c.begun, errors.As(err, &usage), errors.As(err, &faults):
 		return exitUsage

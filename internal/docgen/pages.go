@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"tidemark/broker/config"
+	"tidemark/broker/handler"
 )
 
 // page is one generated file and the function that writes it.
@@ -20,6 +21,7 @@ type page struct {
 var pages = []page{
 	{"config.md", config.WriteMarkdown},
 	{"topic-configs.md", config.WriteTopicMarkdown},
+	{"api.md", handler.WriteMarkdown},
 }
 
 // stale renders every page and returns those that differ from what the folder holds.

@@ -1,0 +1,55 @@
+package handler
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func TestTheTableIsWhatDocsSay(t *testing.T) {
+	var page bytes.Buffer
+	require.NoError(t, WriteMarkdown(&page))
+	have, err := os.ReadFile("../../docs/api.md")
+	require.NoError(t, err)
+	require.Equal(t, string(have), page.String(), "docs/api.md is stale: run `go run ./internal/docgen`")
+}
+
+func TestEachRowOfTheTableCanBeDecoded(t *testing.T) {
+	seen := map[int16]bool{}
+	for _, a := range table {
+		require.False(t, seen[a.key], "key %d stands twice", a.key)
+		seen[a.key] = true
+		req := kmsg.RequestForKey(a.key)
+		require.NotNil(t, req)
+		require.LessOrEqual(t, a.min, a.max)
+		require.LessOrEqual(t, a.max, req.MaxVersion(), "%s", kmsg.NameForKey(a.key))
+		require.NotNil(t, a.begin)
+		require.Same(t, &table[indexOf(a.key)], lookup(a.key))
+	}
+	require.Nil(t, lookup(-1))
+	require.Nil(t, lookup(32000))
+}
+
+func indexOf(key int16) int {
+	for i := range table {
+		if table[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// U6: a key that is not served is answered 35 and the connection goes on.
+func TestU6_AnUnknownKeyLeavesTheConnection(t *testing.T) {
+	h := build(t)
+	c := h.client()
+	resp := askOn[*kmsg.ConsumerGroupHeartbeatResponse](h, c, 0, kmsg.NewPtrConsumerGroupHeartbeatRequest())
+	require.Equal(t, int16(35), resp.ErrorCode)
+	versions := askOn[*kmsg.ApiVersionsResponse](h, c, 4, &kmsg.ApiVersionsRequest{ClientSoftwareName: "x", ClientSoftwareVersion: "1"})
+	require.Zero(t, versions.ErrorCode)
+	require.Len(t, versions.ApiKeys, len(table))
+	require.Equal(t, int16(0), versions.ApiKeys[0].MinVersion, "Produce is shown from 0")
+}
