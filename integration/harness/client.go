@@ -1,0 +1,150 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"tidemark/integration/rawclient"
+)
+
+// Timestamps of ListOffsets that are not times.
+const (
+	Latest       = -1
+	Start        = -2
+	MaxTimestamp = -3
+	LocalStart   = -4
+	LatestTiered = -5
+)
+
+// Client is a franz-go client of the node that is closed with the test. It finds out about a restarted node quickly.
+func (n *Node) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(n.Kafka), kgo.MetadataMinAge(100 * time.Millisecond), kgo.DialTimeout(5 * time.Second),
+		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(time.Duration(tries)*50*time.Millisecond, 500*time.Millisecond) }),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+// Raw is a connection to the node that is closed with the test.
+func (n *Node) Raw(t testing.TB) *rawclient.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := rawclient.Dial(ctx, n.Kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// CreateTopic makes a topic; configs are name, value, name, value.
+func (n *Node) CreateTopic(t testing.TB, topic string, partitions int32, configs ...string) {
+	t.Helper()
+	set := map[string]*string{}
+	for i := 0; i+1 < len(configs); i += 2 {
+		set[configs[i]] = &configs[i+1]
+	}
+	r, err := kadm.NewClient(n.Client(t)).CreateTopic(t.Context(), partitions, 1, set, topic)
+	if err == nil {
+		err = r.Err
+	}
+	if err != nil {
+		t.Fatalf("create %s: %v %s", topic, err, r.ErrMessage)
+	}
+}
+
+// DeleteTopic deletes a topic.
+func (n *Node) DeleteTopic(t testing.TB, topic string) {
+	t.Helper()
+	r, err := kadm.NewClient(n.Client(t)).DeleteTopic(t.Context(), topic)
+	if err == nil {
+		err = r.Err
+	}
+	if err != nil {
+		t.Fatalf("delete %s: %v", topic, err)
+	}
+}
+
+// AlterTopic sets configs of a topic: name, value, name, value.
+func (n *Node) AlterTopic(t testing.TB, topic string, configs ...string) {
+	t.Helper()
+	var set []kadm.AlterConfig
+	for i := 0; i+1 < len(configs); i += 2 {
+		set = append(set, kadm.AlterConfig{Op: kadm.SetConfig, Name: configs[i], Value: &configs[i+1]})
+	}
+	rs, err := kadm.NewClient(n.Client(t)).AlterTopicConfigs(t.Context(), set, topic)
+	for _, r := range rs {
+		if err == nil {
+			err = r.Err
+		}
+	}
+	if err != nil {
+		t.Fatalf("alter %s: %v", topic, err)
+	}
+}
+
+// OffsetAt is what ListOffsets answers for one partition; at is a time in milliseconds or one of the constants above.
+type OffsetAt struct {
+	Offset    int64
+	Timestamp int64
+	Epoch     int32
+}
+
+// ListOffsets asks for many times at once, each on its own (Kafka answers one time a partition and request). version
+// -1 is the newest.
+func (n *Node) ListOffsets(t testing.TB, topic string, partition int32, version int16, at ...int64) ([]OffsetAt, error) {
+	t.Helper()
+	c := n.Raw(t)
+	defer c.Close()
+	if version < 0 {
+		version = 10
+	}
+	out := make([]OffsetAt, 0, len(at))
+	for _, ts := range at {
+		req := kmsg.NewPtrListOffsetsRequest()
+		req.Version, req.ReplicaID = version, -1
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.Timestamp = partition, ts
+		rt := kmsg.NewListOffsetsRequestTopic()
+		rt.Topic, rt.Partitions = topic, append(rt.Partitions, p)
+		req.Topics = append(req.Topics, rt)
+		kresp, err := c.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		resp := kresp.(*kmsg.ListOffsetsResponse)
+		if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+			return nil, errors.New("ListOffsets did not answer for the one partition")
+		}
+		rp := resp.Topics[0].Partitions[0]
+		if err := kerr.ErrorForCode(rp.ErrorCode); err != nil {
+			return nil, fmt.Errorf("ListOffsets %d: %w", ts, err)
+		}
+		out = append(out, OffsetAt{rp.Offset, rp.Timestamp, rp.LeaderEpoch})
+	}
+	return out, nil
+}
+
+// Offset is ListOffsets for one time that must be answered.
+func (n *Node) Offset(t testing.TB, topic string, partition int32, at int64) int64 {
+	t.Helper()
+	got, err := n.ListOffsets(t, topic, partition, -1, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got[0].Offset
+}

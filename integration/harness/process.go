@@ -1,0 +1,82 @@
+package harness
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is one run of the binary.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended; then code holds
+	code int
+}
+
+// launch starts the binary; its output goes to the journal.
+func launch(path string, args, env []string, dir string, out *journal) (*process, error) {
+	p := &process{cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p.cmd.Env, p.cmd.Dir = env, dir
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	// A group of its own, so that Ctrl-C reaches the test first; it dies with the test process.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "=== pid %d: tidemark %q\n", p.cmd.Process.Pid, args)
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait()
+		p.code = p.cmd.ProcessState.ExitCode()
+		fmt.Fprintf(out, "=== pid %d ended: %v\n", p.cmd.Process.Pid, p.cmd.ProcessState)
+	}()
+	return p, nil
+}
+
+func (p *process) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// signal sends s and, where the process is to end by it, waits for that.
+func (p *process) signal(s syscall.Signal, ends bool, limit time.Duration) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if !ends {
+		return nil
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("pid %d did not end within %v of %v", p.cmd.Process.Pid, limit, s)
+	}
+}
+
+// journal keeps what a node's processes print.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(b)
+}
+
+func (j *journal) text() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
