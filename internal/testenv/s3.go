@@ -29,6 +29,16 @@ type S3Server struct {
 	Endpoint, AccessKey, SecretKey, Bucket, Region string
 }
 
+// URL is the bucket as TIDEMARK_OBJECT_STORE_URL names it; prefix may be empty.
+func (s S3Server) URL(prefix string) string {
+	return fmt.Sprintf("s3://%s/%s?endpoint=%s&region=%s&path_style=true", s.Bucket, prefix, s.Endpoint, s.Region)
+}
+
+// Env is the credentials as a process's environment takes them.
+func (s S3Server) Env() []string {
+	return []string{"AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.SecretKey}
+}
+
 // S3 gives an empty bucket on TEST_S3_ENDPOINT, or on a versitygw that this test process shares.
 func S3(t testing.TB) S3Server {
 	t.Helper()

@@ -86,7 +86,7 @@ func TestL6_RateSettlesNearTheStoresLimit(t *testing.T) {
 						if err := op(s, i); err != nil && ctx.Err() == nil {
 							t.Errorf("%v: %v", class, err)
 						}
-						if class == ColdRead && time.Since(start) > 0 {
+						if class == ColdRead {
 							mu.Lock()
 							slowest = max(slowest, time.Since(start))
 							mu.Unlock()
@@ -104,7 +104,9 @@ func TestL6_RateSettlesNearTheStoresLimit(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		put, get, del, rejected := store.counts()
 		total, turnedAway := put+get+del-put0-get0-del0, rejected-rejected0
+		mu.Lock()
 		t.Logf("taken %d of %d possible, rejected %d; %d cold reads, slowest %v; %d GC", total, 20*600, turnedAway, get-get0, slowest, del-del0)
+		mu.Unlock()
 		require.Greater(t, total, 20*600*7/10)
 		require.Less(t, turnedAway, total/10)
 		require.Greater(t, get-get0, 2*600/2, "cold reads do not queue behind uploads")
@@ -113,12 +115,12 @@ func TestL6_RateSettlesNearTheStoresLimit(t *testing.T) {
 		store.mu.Lock()
 		store.perSecond = 1e6
 		store.mu.Unlock()
-		time.Sleep(2 * time.Minute)
+		time.Sleep(45 * time.Second)
 		put0, _, _, _ = store.counts()
-		time.Sleep(10 * time.Second)
+		time.Sleep(2 * time.Second)
 		put, _, _, _ = store.counts()
-		t.Logf("then %d a second", (put-put0)/10)
-		require.Greater(t, put-put0, 10*500, "it catches up")
+		t.Logf("then %d a second", (put-put0)/2)
+		require.Greater(t, put-put0, 2*500, "it catches up")
 		cancel()
 		wg.Wait()
 	})

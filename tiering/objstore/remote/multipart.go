@@ -68,34 +68,36 @@ type completion struct {
 	parts            []Part
 }
 
-// complete makes the object of the parts. Once a reply was lost, a later attempt's answer says nothing (NoSuchUpload may
-// mean done or aborted): the object itself decides, if its size and its attempt id are ours.
+// complete makes the object of the parts and looks whether it is there. No answer to Complete is enough: after a lost
+// reply NoSuchUpload may mean done or aborted, and a store was seen to answer 200 for an upload that is gone because
+// another object stands under the key. The object decides, by its size and its attempt id.
 func (s *Store) complete(ctx context.Context, c completion) error {
+	const op = "complete upload"
 	mayBeDone := false
 	for n := 1; ; n++ {
 		f, ok := s.once(ctx, 0, func(ctx context.Context) error {
 			return s.uploads.Complete(ctx, s.opts.Prefix+c.key, c.id, c.parts)
 		})
-		if ok {
-			return nil
-		}
-		mayBeDone = mayBeDone || f.mayBeDone
-		gone := f.code == "NoSuchUpload" || errors.Is(f.err, objstore.ErrNotFound)
-		if f.mayBeDone || gone {
+		mayBeDone = mayBeDone || ok || f.mayBeDone
+		gone := ok || f.code == "NoSuchUpload" || errors.Is(f.err, objstore.ErrNotFound)
+		if mayBeDone || gone {
 			there, err := s.isOurs(ctx, c)
 			switch {
 			case err == nil && there:
 				return nil
 			case err == nil && gone:
-				f.err = fmt.Errorf("%w: upload %s is gone and the object is not there", objstore.ErrRefused, c.id)
-				return f.report("complete upload", c.key, n, false)
+				f.err = fmt.Errorf("%w: upload %s is gone and its object is not there", objstore.ErrRefused, c.id)
+				return f.report(op, c.key, n, false)
+			case ok:
+				f.err = err
+				return f.report(op, c.key, n, true)
 			}
 		}
 		throttled := errors.Is(f.err, objstore.ErrThrottled)
 		if !f.again && !throttled || n >= s.opts.Attempts || !s.wait(ctx, n, f) {
-			return f.report("complete upload", c.key, n, mayBeDone)
+			return f.report(op, c.key, n, mayBeDone)
 		}
-		s.opts.OnRetry("complete upload", f.err)
+		s.opts.OnRetry(op, f.err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"fmt"
 	"net/url"
 	"testing"
 
@@ -20,7 +19,7 @@ func open(t testing.TB, query string, opts remote.Options) objstore.StoreCloser 
 	srv := testenv.S3(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", srv.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", srv.SecretKey)
-	u, err := url.Parse(fmt.Sprintf("s3://%s/some/prefix?endpoint=%s&region=%s%s", srv.Bucket, srv.Endpoint, srv.Region, query))
+	u, err := url.Parse(srv.URL("some/prefix") + query)
 	require.NoError(t, err)
 	s, err := OpenWith(t.Context(), u, opts)
 	require.NoError(t, err)
