@@ -57,6 +57,9 @@ type Registration struct {
 	// Seen is the holder that the caller has watched: if the row still holds exactly this
 	// incarnation and lease, the caller has seen it dead and may replace it. Zero: not watched.
 	Seen SeenLease
+	// Attempt is chosen by the caller: a repeat of the same attempt after an unclear COMMIT is answered
+	// with the incarnation that the first was given (K5). "" only where Keep makes a repeat natural.
+	Attempt string
 }
 
 // SeenLease is a lease as its watcher last saw it.
@@ -78,7 +81,8 @@ type Brokers interface {
 	// except an ISR whose last member it is: that stays with the old incarnation (H5).
 	// ErrHeld if another incarnation holds the id, is live, and is not Seen.
 	Register(ctx context.Context, r Registration) (Registered, error)
-	// Renew raises the lease by one and returns it. ErrFenced if the incarnation is not current.
+	// Renew raises the lease by one and returns it. ErrFenced if the incarnation is not current or the
+	// broker is not live any more.
 	Renew(ctx context.Context, id BrokerID, inc Incarnation) (lease int64, err error)
 	// Release ends the lease at a clean stop: leaderships end, Live becomes false.
 	Release(ctx context.Context, id BrokerID, inc Incarnation) error

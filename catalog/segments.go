@@ -72,8 +72,8 @@ type Uploads interface {
 	// PutIntent writes the row. The guard is checked. ErrFenced, ErrGarbage, ErrUnknownTopic. The same
 	// attempt again is answered as before.
 	PutIntent(ctx context.Context, in Intent) error
-	// SetUploadID notes a multipart upload in the intent's row before its first part is sent.
-	// ErrIntentGone, ErrFenced.
+	// SetUploadID notes a multipart upload in the intent's row before its first part is sent. The
+	// guard is the leader's, or for a job's intent the job's. ErrIntentGone, ErrFenced.
 	SetUploadID(ctx context.Context, attempt string, g Guard, uploadID string) error
 	// Publish makes the segment live: guard checked, base == tiered (or base ≤ start == tiered <
 	// next), intent deleted, row inserted, tiered moved, in one transaction. If the row of this
@@ -81,7 +81,9 @@ type Uploads interface {
 	// ErrNotContiguous, ErrUnknownTopic.
 	Publish(ctx context.Context, g Guard, s Segment) (Bounds, error)
 	// GiveUp deletes the intent and writes the garbage row in one transaction, refused with ErrFenced
-	// if the guard does not hold. An intent that is not there: ErrIntentGone (decided by another).
+	// if the guard does not hold: the leader's, or for a job's intent the job's (broker, incarnation,
+	// epoch). An attempt that is garbage already is answered as given up; one that is neither intent
+	// nor garbage is ErrIntentGone (decided by another).
 	GiveUp(ctx context.Context, g Guard, attempt string) error
 	// Intents lists the intents of a partition.
 	Intents(ctx context.Context, p PartitionID) ([]Intent, error)
@@ -107,7 +109,9 @@ type Removals interface {
 	// GarbageIs reads a row again, right before the DELETE: false if no garbage row names the key
 	// or a live segment or an intent does.
 	GarbageIs(ctx context.Context, key string) (bool, error)
-	// Deleted notes a successful DELETE: the first counts, the second drops the row.
+	// Deleted notes a successful DELETE of a row that DueGarbage has listed: the first counts, the
+	// second drops the row. It counts once per listing, so neither a repeat after an unclear COMMIT nor
+	// a second worker turns one DELETE into two (D16); an unknown key is no error.
 	Deleted(ctx context.Context, key string) error
 	// CountGarbage is the number of garbage rows of the cluster.
 	CountGarbage(ctx context.Context) (int64, error)

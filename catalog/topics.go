@@ -94,6 +94,7 @@ type Changes struct {
 	Topics     []Topic
 	Partitions []Partition
 	Deleted    []TopicID // tombstones; only if !Full
+	Slots      []SlotGuard
 }
 
 // Election names a new leader for one partition.
@@ -112,7 +113,9 @@ type States interface {
 	Pull(ctx context.Context, since Position) (Changes, error)
 	// Elect applies elections in one transaction, partitions locked in order, the counter last; each
 	// raises the leader epoch by one. It returns the rows that changed; entries whose version has
-	// moved, or whose members are not the registered incarnations, are skipped.
+	// moved, or that name a member which is neither the registered incarnation nor already in the row's
+	// ISR, or a leader that is not live, are skipped. An ISR that is empty or lacks the leader is
+	// ErrInvalid (R17: the ISR is never emptied).
 	Elect(ctx context.Context, es []Election) ([]Partition, error)
 	// Partition reads one row as it is now.
 	Partition(ctx context.Context, p PartitionID) (Partition, error)

@@ -1,0 +1,3 @@
+package catalogtest
+
+var modelStories = []story{}

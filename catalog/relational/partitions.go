@@ -1,0 +1,161 @@
+package relational
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"tidemark/catalog"
+)
+
+// partitionRow is a partition with what the public row leaves out.
+type partitionRow struct {
+	catalog.Partition
+	incarnation catalog.Incarnation // of the leader
+}
+
+// storedMember is how a member of an ISR or ELR looks in its column.
+type storedMember struct {
+	Broker      int32 `json:"broker"`
+	Incarnation int64 `json:"incarnation"`
+}
+
+func storeMembers(ms []catalog.Member) []storedMember {
+	out := make([]storedMember, len(ms))
+	for i, m := range ms {
+		out[i] = storedMember{int32(m.Broker), int64(m.Incarnation)}
+	}
+	return out
+}
+
+func scanMembers(text string, into *[]catalog.Member) error {
+	var stored []storedMember
+	if err := json.Unmarshal([]byte(text), &stored); err != nil {
+		return fmt.Errorf("a set of members reads %q: %w", text, err)
+	}
+	*into = nil
+	for _, m := range stored {
+		*into = append(*into, catalog.Member{Broker: catalog.BrokerID(m.Broker), Incarnation: catalog.Incarnation(m.Incarnation)})
+	}
+	return nil
+}
+
+// scanPartition reads partitionColumns and what follows them.
+func scanPartition(r Row, p *catalog.Partition, more ...any) error {
+	var topic, isr, elr, replicas string
+	dest := append([]any{&topic, &p.ID.Partition, (*int32)(&p.Leader), (*int32)(&p.LeaderEpoch), &isr, &elr, &replicas,
+		(*int64)(&p.Version), (*int64)(&p.Start), (*int64)(&p.Tiered), &p.TierBytes}, more...)
+	if err := r.Scan(dest...); err != nil {
+		return err
+	}
+	var err error
+	if p.ID.Topic, err = topicID(topic); err != nil {
+		return err
+	}
+	if err := scanMembers(isr, &p.ISR); err != nil {
+		return err
+	}
+	if err := scanMembers(elr, &p.ELR); err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(replicas), &p.Replicas)
+}
+
+func appendPartition(into *[]partitionRow) func(Row) error {
+	*into = nil
+	return func(r Row) error {
+		var p partitionRow
+		if err := scanPartition(r, &p.Partition, (*int64)(&p.incarnation)); err != nil {
+			return err
+		}
+		*into = append(*into, p)
+		return nil
+	}
+}
+
+// lockInvolved locks every partition that a broker leads or is a member of, in order.
+func (s *Store) lockInvolved(id catalog.BrokerID, into *[]partitionRow) Stmt {
+	return Stmt{SQL: s.sql.involved, Args: []any{int32(id)}, Lock: "FOR UPDATE OF p", Row: appendPartition(into)}
+}
+
+// storedPartition is a partition as an element of a table parameter.
+type storedPartition struct {
+	Topic       string             `json:"topic"`
+	Partition   int32              `json:"partition"`
+	Leader      int32              `json:"leader"`
+	Incarnation int64              `json:"incarnation"`
+	Epoch       int32              `json:"epoch"`
+	ISR         []storedMember     `json:"isr"`
+	ELR         []storedMember     `json:"elr"`
+	Replicas    []catalog.BrokerID `json:"replicas"`
+}
+
+func storePartitions(ps []partitionRow) string {
+	out := make([]storedPartition, len(ps))
+	for i, p := range ps {
+		out[i] = storedPartition{p.ID.Topic.Hex(), p.ID.Partition, int32(p.Leader), int64(p.incarnation), int32(p.LeaderEpoch),
+			storeMembers(p.ISR), storeMembers(p.ELR), p.Replicas}
+	}
+	return encode(out)
+}
+
+// queuePartitions writes leader, epoch, ISR and ELR of the rows, in one statement.
+func (s *Store) queuePartitions(tx Tx, ps []partitionRow) {
+	if len(ps) > 0 {
+		tx.Queue(Stmt{SQL: s.sql.setPartitions, Args: []any{storePartitions(ps)}})
+	}
+}
+
+type namedPartition struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+}
+
+func namePartitions(ps []catalog.PartitionID) string {
+	out := make([]namedPartition, len(ps))
+	for i, p := range ps {
+		out[i] = namedPartition{p.Topic.Hex(), p.Partition}
+	}
+	return encode(out)
+}
+
+// Partition reads one row as it is now.
+func (s *Store) Partition(ctx context.Context, id catalog.PartitionID) (catalog.Partition, error) {
+	var p catalog.Partition
+	found := false
+	err := s.db.Read(ctx, Stmt{
+		SQL:  `SELECT ` + partitionColumns + ` FROM partitions p JOIN topics t ON t.id = p.topic AND NOT t.deleted WHERE p.topic = $1::uuid AND p.partition = $2`,
+		Args: []any{id.Topic.Hex(), id.Partition},
+		Row: func(r Row) error {
+			found = true
+			return scanPartition(r, &p)
+		},
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: partition %s", catalog.ErrNotFound, id)
+	}
+	return p, err
+}
+
+// PartitionBounds reads the bounds of many rows.
+func (s *Store) PartitionBounds(ctx context.Context, ps []catalog.PartitionID) (map[catalog.PartitionID]catalog.Bounds, error) {
+	out := make(map[catalog.PartitionID]catalog.Bounds, len(ps))
+	if len(ps) == 0 {
+		return out, nil
+	}
+	err := s.db.Read(ctx, Stmt{SQL: s.sql.bounds, Args: []any{namePartitions(ps)}, Row: func(r Row) error {
+		var topic string
+		var id catalog.PartitionID
+		var b catalog.Bounds
+		err := r.Scan(&topic, &id.Partition, (*int64)(&b.Start), (*int64)(&b.Tiered), &b.TierBytes)
+		if err != nil {
+			return err
+		}
+		if id.Topic, err = topicID(topic); err != nil {
+			return err
+		}
+		out[id] = b
+		return nil
+	}})
+	return out, err
+}
