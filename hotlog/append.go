@@ -67,11 +67,12 @@ func (l *Log) appendLocked(req *AppendRequest) (out Appended, flush bool, err er
 		base = record.Offset(l.end.Load())
 		stamp(req, base)
 	}
+	active := l.active
 	if err := l.writeLocked(req, base, config); err != nil {
 		return out, false, err
 	}
 	next := record.Offset(l.end.Load())
-	out = Appended{Base: base, Last: next - 1, Next: next, AppendTime: record.NoTimestamp}
+	out = Appended{Base: base, Last: next - 1, Next: next, AppendTime: record.NoTimestamp, Rolled: l.active != active}
 	if req.LogAppendTime {
 		out.AppendTime = req.AppendTime
 	}
