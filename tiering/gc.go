@@ -19,6 +19,8 @@ const (
 	collectWorkers = 4
 	// purgeLimit bounds the rows of one step of PurgeStep, purgeSteps the steps of one round.
 	purgeLimit, purgeSteps = 500, 20
+	// refusalMost is how many times RetryMax the wait for a key that fails again and again may grow to.
+	refusalMost = 20
 	// maxRefused bounds the keys that are remembered as failing.
 	maxRefused = 10_000
 )
@@ -41,7 +43,7 @@ func (r *refusals) wait(key string, now time.Time) bool {
 	return now.Before(r.keys[key].next)
 }
 
-func (r *refusals) failed(key string, now time.Time) {
+func (r *refusals) failed(key string, now time.Time, least, most time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f, ok := r.keys[key]
@@ -49,7 +51,7 @@ func (r *refusals) failed(key string, now time.Time) {
 		return
 	}
 	f.times++
-	f.next = now.Add(backoff(time.Second, 10*time.Minute, f.times))
+	f.next = now.Add(backoff(least, most, f.times))
 	if r.keys == nil {
 		r.keys = make(map[string]refusal)
 	}
@@ -148,7 +150,7 @@ func (t *Tier) remove(ctx context.Context, row catalog.GarbageRow) (did bool, er
 	defer cancel()
 	defer func() {
 		if err != nil && ctx.Err() != context.Canceled {
-			t.refused.failed(row.Key, time.Now())
+			t.refused.failed(row.Key, time.Now(), t.o.RetryMin, refusalMost*t.o.RetryMax)
 			t.m.deleteFailed.Inc()
 		}
 	}()

@@ -63,7 +63,6 @@ func (l *memLog) batchOf(p *record.Producer, txn bool, n int) {
 	l.add(b.Build())
 }
 
-
 func (l *memLog) marker(id int64, t record.ControlType) {
 	l.add(record.ControlBatch(record.ControlOptions{Type: t, BaseOffset: l.next, LeaderEpoch: l.epoch, ProducerID: id, Timestamp: l.clock}))
 }

@@ -512,4 +512,3 @@ func TestOptionsReportEveryFault(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
-
