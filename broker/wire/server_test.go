@@ -262,9 +262,13 @@ func TestH15_ALateAnswerReachesNobodyElse(t *testing.T) {
 		late <- p
 		return Later(p)
 	})
-	c := h.dial()
+	// An address of its own, so that nobody else takes the port before it is used again.
+	own := &net.TCPAddr{IP: net.IPv4(127, 0, 77, 15)}
+	first, err := (&net.Dialer{LocalAddr: own}).DialContext(t.Context(), "tcp", h.Addr("PLAINTEXT").String())
+	require.NoError(t, err)
+	c := rawclient.New(first)
 	local := c.Conn().LocalAddr()
-	_, err := c.Send(kmsg.NewPtrFetchRequest())
+	_, err = c.Send(kmsg.NewPtrFetchRequest())
 	require.NoError(t, err)
 	p := <-late
 	require.NoError(t, c.Conn().(*net.TCPConn).SetLinger(0)) // so the port is free at once
