@@ -129,7 +129,8 @@ func (j *job) rewind(when string) {
 		require.NoError(j.t, j.read(p, int64(len(j.partitions[p]))), when)
 	}
 	j.t.Logf("%s: all read in %v", when, time.Since(started).Round(time.Millisecond))
-	require.NoError(j.t, j.freed(), when)
+	// A segment's files go a moment after it has left the log: a process that is killed between finds it again.
+	harness.Until(j.t, 30*time.Second, "the local log is short "+when, j.freed)
 	for p := range j.partitions {
 		require.NoError(j.t, j.times(p, int64(len(j.partitions[p]))), when)
 	}
