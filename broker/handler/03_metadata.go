@@ -31,7 +31,7 @@ func beginMetadata(h *Handlers, ctx context.Context, c *wire.Conn, req *wire.Req
 	resp.Topics = h.metadataTopics(ctx, c.Listener(), r)
 
 	// The image is read after topics may have been created.
-	v := viewOf(h.Metadata.Image(), c.Listener())
+	v := h.view(c.Listener())
 	for _, n := range v.nodes() {
 		b := kmsg.NewMetadataResponseBroker()
 		b.NodeID, b.Host, b.Port, b.Rack = n.id, n.host, n.port, n.rack
@@ -48,7 +48,7 @@ func (h *Handlers) metadataTopics(ctx context.Context, listener string, r *kmsg.
 	show := topicShow{asked: r.IncludeTopicAuthorizedOperations, version: r.Version}
 	out := []kmsg.MetadataResponseTopic{}
 	if r.Topics == nil || (r.Version == 0 && len(r.Topics) == 0) {
-		show.view = viewOf(h.Metadata.Image(), listener)
+		show.view = h.view(listener)
 		for _, t := range show.view.im.Topics() {
 			out = append(out, show.topic(t))
 		}
@@ -56,7 +56,7 @@ func (h *Handlers) metadataTopics(ctx context.Context, listener string, r *kmsg.
 	}
 	create := h.Config.Topics.AutoCreate && (r.Version < 4 || r.AllowAutoTopicCreation)
 	failed := h.createMissing(ctx, r.Topics, create)
-	show.view = viewOf(h.Metadata.Image(), listener)
+	show.view = h.view(listener)
 	seenName, seenID := map[string]bool{}, map[catalog.TopicID]bool{}
 	for _, t := range r.Topics {
 		switch {

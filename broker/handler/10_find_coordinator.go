@@ -38,7 +38,7 @@ func (h *Handlers) coordinator(listener string, kind int8, key string) kmsg.Find
 	if kind != groups {
 		return fail(refuse(kerr.InvalidRequest, "There is no coordinator of type %d here: only consumer groups (0) have one.", kind))
 	}
-	v := viewOf(h.Metadata.Image(), listener)
+	v := h.view(listener)
 	self, ok := v.live[h.Broker]
 	if !ok {
 		return fail(refuse(kerr.CoordinatorNotAvailable, "The broker %d is not registered at present.", h.Broker))

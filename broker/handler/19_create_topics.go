@@ -61,6 +61,7 @@ func beginCreateTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire
 func topicRefused(name string, err error) kmsg.CreateTopicsResponseTopic {
 	e := kmsg.NewCreateTopicsResponseTopic()
 	e.Topic, e.ErrorCode, e.ErrorMessage = name, codeFor(err), messageFor(err)
+	e.Configs = []kmsg.CreateTopicsResponseTopicConfig{}
 	return e
 }
 

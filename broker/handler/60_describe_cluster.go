@@ -24,7 +24,7 @@ func beginDescribeCluster(h *Handlers, _ context.Context, c *wire.Conn, req *wir
 		resp.ErrorCode, resp.ErrorMessage = codeFor(err), messageFor(err)
 		return wire.Respond(resp)
 	}
-	v := viewOf(h.Metadata.Image(), c.Listener())
+	v := h.view(c.Listener())
 	resp.ClusterID, resp.ControllerID = h.Cluster.ID.String(), int32(h.Broker)
 	resp.ClusterAuthorizedOperations = operations(r.IncludeClusterAuthorizedOperations, clusterOperations)
 	show := func(b catalog.Broker) {

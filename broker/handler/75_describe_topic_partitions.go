@@ -22,7 +22,7 @@ const maxDescribedPartitions = 2000
 func beginDescribeTopicPartitions(h *Handlers, _ context.Context, c *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.DescribeTopicPartitionsRequest)
 	resp := r.ResponseKind().(*kmsg.DescribeTopicPartitionsResponse)
-	v := viewOf(h.Metadata.Image(), c.Listener())
+	v := h.view(c.Listener())
 
 	names := make([]string, 0, len(r.Topics))
 	for _, t := range r.Topics {
@@ -93,7 +93,8 @@ func (v view) describe(t *metadata.Topic, first int32, room *int32) kmsg.Describ
 		p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 		p.ErrorCode, p.Partition, p.LeaderID, p.LeaderEpoch = st.code, int32(i), st.leader, st.epoch
 		p.Replicas, p.ISR, p.OfflineReplicas = st.replicas, st.isr, st.offline
-		p.EligibleLeaderReplicas = st.elr
+		// Null, which the protocol allows for both, is a NullPointerException in the Java client.
+		p.EligibleLeaderReplicas, p.LastKnownELR = st.elr, []int32{}
 		e.Partitions = append(e.Partitions, p)
 	}
 	return e

@@ -148,6 +148,8 @@ func TestDescribeTopicPartitionsGoesOnWhereItEnded(t *testing.T) {
 		got := ask[*kmsg.DescribeTopicPartitionsResponse](h, 0, req)
 		for _, topic := range got.Topics {
 			for _, p := range topic.Partitions {
+				require.NotNil(t, p.EligibleLeaderReplicas, "null breaks the Java client")
+				require.NotNil(t, p.LastKnownELR, "null breaks the Java client")
 				seen = append(seen, *topic.Topic+string(rune('0'+p.Partition)))
 			}
 		}

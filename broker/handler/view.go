@@ -15,6 +15,15 @@ type view struct {
 	im       *metadata.Image
 	listener string
 	live     map[catalog.BrokerID]catalog.Broker
+	// offline are the answering broker's partitions that it cannot open or lead at present.
+	offline map[catalog.PartitionID]error
+}
+
+// view shows what is known now to a client that came in by the named listener.
+func (h *Handlers) view(listener string) view {
+	v := viewOf(h.Metadata.Image(), listener)
+	v.offline = h.Partitions.Offline()
+	return v
 }
 
 // viewOf shows im to a client that came in by the named listener.
@@ -78,7 +87,7 @@ func (v view) partition(p catalog.Partition) standing {
 		}
 	}
 	leader, ok := v.live[p.Leader]
-	if p.Leader == catalog.NoBroker || !ok {
+	if p.Leader == catalog.NoBroker || !ok || v.offline[p.ID] != nil {
 		s.code, s.leader = kerr.LeaderNotAvailable.Code, int32(catalog.NoBroker)
 	} else if _, ok := v.address(leader); !ok {
 		s.code, s.leader = kerr.ListenerNotFound.Code, int32(catalog.NoBroker)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	"tidemark/broker/config"
 	"tidemark/catalog"
@@ -23,7 +25,7 @@ func openCatalog(ctx context.Context, c config.Config) (catalog.Store, error) {
 	var err error
 	switch u.Scheme() {
 	case "postgres", "postgresql":
-		store, err = postgres.Open(ctx, u.Reveal(), postgres.Options{
+		store, err = postgres.Open(ctx, postgresURL(c), postgres.Options{
 			CallTimeout: c.Stores.PostgresStatementTimeout, MaxConns: c.Stores.PostgresPool,
 		})
 	case "sqlite":
@@ -35,6 +37,19 @@ func openCatalog(ctx context.Context, c config.Config) (catalog.Store, error) {
 		return nil, fmt.Errorf("open the catalog %s: %w", u, err)
 	}
 	return store, nil
+}
+
+// postgresURL is the catalog's URL with the connect time-out of the settings, in libpq's whole seconds,
+// unless the URL has its own.
+func postgresURL(c config.Config) string {
+	u := c.Stores.Catalog.URL()
+	q := u.Query()
+	if !q.Has("connect_timeout") {
+		seconds := (c.Stores.PostgresConnectTimeout + time.Second - 1) / time.Second
+		q.Set("connect_timeout", strconv.Itoa(int(seconds)))
+		u.RawQuery = q.Encode()
+	}
+	return u.String()
 }
 
 // openObjects picks the object store's driver by the URL's scheme. The bucket is not asked yet: a broker

@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"tidemark/catalog"
 )
 
 // toolTimeout bounds what one tool's command may take.
@@ -51,11 +54,14 @@ func (t *topics) with(ctx context.Context, do func(context.Context, *kadm.Client
 
 // answer makes an error of a broker's answer for one topic; message is its own sentence, if it gave one.
 func answer(topic string, err error, message string) error {
+	var kind *kerr.Error
 	switch {
 	case err == nil:
 		return nil
-	case message != "":
-		return fmt.Errorf("%s: %s (%w)", topic, strings.TrimSuffix(message, "."), err)
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return fmt.Errorf("there is no topic %s; `tidemark topic list` shows those that there are", topic)
+	case message != "" && errors.As(err, &kind):
+		return fmt.Errorf("%s: %s (%s)", topic, strings.TrimSuffix(message, "."), kind.Message)
 	}
 	return fmt.Errorf("%s: %w", topic, err)
 }
@@ -68,7 +74,7 @@ type topicLine struct {
 }
 
 func lineOf(d kadm.TopicDetail) topicLine {
-	return topicLine{d.Topic, d.ID.String(), len(d.Partitions), d.Partitions.NumReplicas()}
+	return topicLine{d.Topic, catalog.UUID(d.ID).String(), len(d.Partitions), d.Partitions.NumReplicas()}
 }
 
 func (t *topics) list() *cobra.Command {
@@ -115,7 +121,7 @@ func (t *topics) create() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				l := topicLine{args[0], r.ID.String(), int(r.NumPartitions), int(r.ReplicationFactor)}
+				l := topicLine{args[0], catalog.UUID(r.ID).String(), int(r.NumPartitions), int(r.ReplicationFactor)}
 				return t.print(l, func(tab *table) {
 					tab.line("Created %s: %d partition(s), %d replica(s), id %s.", l.Name, l.Partitions, l.Replicas, l.ID)
 				})
