@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -59,6 +60,9 @@ func TestOwnS3ComesBackOnItsPortWithItsBuckets(t *testing.T) {
 func TestKilledProcessLeavesNoServer(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "TESTENV_CHILD=1")
+	in, err := cmd.StdinPipe() // stays open: the child waits for its end
+	require.NoError(t, err)
+	defer in.Close()
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -94,7 +98,7 @@ func childHoldsServers() {
 		panic(err)
 	}
 	fmt.Println(pg.Addr(), s.Addr(), pg.dir, s.dir)
-	time.Sleep(time.Hour) // until it is killed
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 }
 
 func query(t *testing.T, dsn, sql string) {
