@@ -1,0 +1,40 @@
+package integration
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tidemark/integration/harness"
+)
+
+// A broker is killed again and again while records come in and segments go out: no acknowledged record is lost, none
+// is there twice, and after the grace the bucket holds what the catalog names.
+func TestKilledWhileProducingAndUploading(t *testing.T) {
+	t.Run("Postgres and S3", func(t *testing.T) {
+		stores := harness.RealStores(t)
+		killAgainAndAgain(t, harness.Serve(t, stores, harness.Options{}), stores)
+	})
+	t.Run("embedded stores", func(t *testing.T) {
+		stores := harness.FolderStores(t)
+		killAgainAndAgain(t, harness.Serve(t, stores, harness.Options{}), stores)
+	})
+}
+
+func killAgainAndAgain(t *testing.T, n *harness.Node, stores harness.Stores) {
+	n.CreateTopic(t, "soak", 4, small...)
+	l := pour(t, n, "soak", 1000)
+	for range kills(t) {
+		l.flows(30*time.Second, "produce after a start")
+		time.Sleep(time.Duration(rand.Int64N(int64(1500 * time.Millisecond)))) // the moment of death is chance
+		n.Kill()
+		n.Start()
+	}
+	l.flows(30*time.Second, "produce after the last start")
+	l.end(60 * time.Second)
+	l.verify()
+	drained(t, n, "soak")
+	agree(t, n, stores)
+	l.verify()
+	t.Logf("%d records", l.log.Count())
+}
