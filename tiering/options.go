@@ -43,7 +43,8 @@ type Options struct {
 
 	// TailBytes bounds the memory for parsed tails [64 MiB].
 	TailBytes int64
-	// ChunkBytes is how much one ranged GET of data asks for, up to one batch more [4 MiB].
+	// ChunkBytes is how much one ranged GET of data asks for, up to one batch more [6 MiB: with the
+	// tail's, one GET per 4 MiB of a full object at most].
 	ChunkBytes int64
 	// ReadAhead is how many chunks a sequential reader is kept ahead at most [4].
 	ReadAhead int
@@ -93,7 +94,7 @@ func (o *Options) Validate() error {
 	missing(o.Cache == nil, "Cache")
 	missing(o.Cluster == (catalog.UUID{}), "Cluster")
 	orDefault(&o.TailBytes, 64<<20)
-	orDefault(&o.ChunkBytes, 4<<20)
+	orDefault(&o.ChunkBytes, 6<<20)
 	orDefault(&o.ReadAhead, 4)
 	orDefault(&o.ReadConcurrency, 32)
 	orDefault(&o.ReadTimeout, time.Minute)

@@ -89,15 +89,15 @@ func (a *readAhead) findLocked(from, next jobKey) *stream {
 	return s
 }
 
-// want is where the next chunk to ask for begins; false if the window is full.
-func (a *readAhead) want(s *stream) (record.Offset, bool) {
+// want is where the next chunk to ask for begins, and for whom; false if the window is full.
+func (a *readAhead) want(s *stream) (o record.Offset, owner uint64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(s.asked) >= s.window {
 		s.working = false
-		return 0, false
+		return 0, 0, false
 	}
-	return s.frontier, true
+	return s.frontier, s.owner, true
 }
 
 // took notes that the chunk at the frontier was asked for; it ends before next.
@@ -137,7 +137,7 @@ func (r *readers) fetchAhead(s *stream, p catalog.PartitionID) {
 	defer cancel()
 	w := waiting{r.t}
 	for {
-		o, ok := r.ahead.want(s)
+		o, owner, ok := r.ahead.want(s)
 		if !ok {
 			return
 		}
@@ -151,7 +151,7 @@ func (r *readers) fetchAhead(s *stream, p catalog.PartitionID) {
 			r.ahead.rest(s)
 			return
 		}
-		ref := chunkRef{seg: seg, tail: tail, owner: s.owner}
+		ref := chunkRef{seg: seg, tail: tail, owner: owner}
 		ref.number, ref.span = tail.Chunk(tail.Locate(o), r.t.o.ChunkBytes)
 		if !r.t.o.Cache.Prefetch(r.t.request(ref)) {
 			r.ahead.rest(s)

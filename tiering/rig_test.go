@@ -14,21 +14,21 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"tidemark/catalog"
 	"tidemark/catalog/sqlite"
+	"tidemark/internal/testenv"
 	"tidemark/record"
 	"tidemark/tiering/cache"
 	"tidemark/tiering/objstore"
 	"tidemark/tiering/objstore/file"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // rig is a tier over a real catalog and a folder, both with faults, and one topic led by broker 1.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context
 	cat   *faultyCatalog
 	store *faultyStore
@@ -42,15 +42,21 @@ type rig struct {
 
 const partitions = 60
 
-func newRig(t *testing.T, change func(*Options)) *rig {
+func newRig(t testing.TB, change func(*Options)) *rig {
 	t.Helper()
-	ctx := context.Background()
 	dir := t.TempDir()
-	cat, err := sqlite.Open(ctx, filepath.Join(dir, "catalog.db"), sqlite.Options{})
+	cat, err := sqlite.Open(context.Background(), filepath.Join(dir, "catalog.db"), sqlite.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cat.Close()) })
-	st, err := file.Open(ctx, &url.URL{Scheme: "file", Path: filepath.Join(dir, "objects")})
+	st, err := file.Open(context.Background(), &url.URL{Scheme: "file", Path: filepath.Join(dir, "objects")})
 	require.NoError(t, err)
+	return newRigOn(t, cat, st, change)
+}
+
+// newRigOn is newRig over other stores.
+func newRigOn(t testing.TB, cat catalog.Store, st objstore.Store, change func(*Options)) *rig {
+	t.Helper()
+	ctx := context.Background()
 	r := &rig{t: t, ctx: ctx, cat: &faultyCatalog{Store: cat}, store: &faultyStore{Store: st}, topic: catalog.NewUUID()}
 	reg, err := cat.Register(ctx, catalog.Registration{ID: 1})
 	require.NoError(t, err)
@@ -69,7 +75,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 		Cluster: row.ID, RetryMin: time.Millisecond, RetryMax: 20 * time.Millisecond, Poll: 20 * time.Millisecond,
 		RowTTL: time.Minute, Grace: time.Hour, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	cacheOpts := cache.Options{Dir: filepath.Join(dir, "cache")}
+	cacheOpts := cache.Options{Dir: filepath.Join(t.TempDir(), "cache")}
 	if change != nil {
 		change(&r.opts)
 	}
@@ -108,6 +114,17 @@ func (r *rig) start() {
 func (r *rig) restart() {
 	r.t.Helper()
 	r.stop()
+	r.start()
+}
+
+// freshCache goes on with a new tier and an empty cache.
+func (r *rig) freshCache() {
+	r.t.Helper()
+	r.stop()
+	require.NoError(r.t, r.cache.Close())
+	var err error
+	r.cache, err = cache.Open(cache.Options{Dir: filepath.Join(r.t.TempDir(), "cache")})
+	require.NoError(r.t, err)
 	r.start()
 }
 
