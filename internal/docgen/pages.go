@@ -22,6 +22,7 @@ var pages = []page{
 	{"config.md", config.WriteMarkdown},
 	{"topic-configs.md", config.WriteTopicMarkdown},
 	{"api.md", handler.WriteMarkdown},
+	{"metrics.md", writeMetrics},
 }
 
 // stale renders every page and returns those that differ from what the folder holds.
