@@ -3,6 +3,8 @@ package handler
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -27,11 +29,21 @@ import (
 //     brokers are away.
 func beginMetadata(h *Handlers, ctx context.Context, c *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.MetadataRequest)
-	resp := r.ResponseKind().(*kmsg.MetadataResponse)
-	resp.Topics = h.metadataTopics(ctx, c.Listener(), r)
+	if missing := h.missing(r); len(missing) > 0 {
+		// A catalog that does not answer must not hold up what else the connection asks.
+		return h.later(func() wire.Reply {
+			failed := h.createMissing(ctx, missing)
+			return wire.Respond(h.metadata(c.Listener(), r, failed))
+		})
+	}
+	return wire.Respond(h.metadata(c.Listener(), r, nil))
+}
 
-	// The image is read after topics may have been created.
-	v := h.view(c.Listener())
+// metadata makes the answer; failed says why topics could not be created.
+func (h *Handlers) metadata(listener string, r *kmsg.MetadataRequest, failed map[string]error) *kmsg.MetadataResponse {
+	resp := r.ResponseKind().(*kmsg.MetadataResponse)
+	v := h.view(listener)
+	resp.Topics = metadataTopics(v, r, failed)
 	for _, n := range v.nodes() {
 		b := kmsg.NewMetadataResponseBroker()
 		b.NodeID, b.Host, b.Port, b.Rack = n.id, n.host, n.port, n.rack
@@ -41,22 +53,18 @@ func beginMetadata(h *Handlers, ctx context.Context, c *wire.Conn, req *wire.Req
 	resp.ClusterID = &id
 	resp.ControllerID = int32(h.Broker)
 	resp.AuthorizedOperations = operations(r.IncludeClusterAuthorizedOperations, clusterOperations)
-	return wire.Respond(resp)
+	return resp
 }
 
-func (h *Handlers) metadataTopics(ctx context.Context, listener string, r *kmsg.MetadataRequest) []kmsg.MetadataResponseTopic {
-	show := topicShow{asked: r.IncludeTopicAuthorizedOperations, version: r.Version}
+func metadataTopics(v view, r *kmsg.MetadataRequest, failed map[string]error) []kmsg.MetadataResponseTopic {
+	show := topicShow{view: v, asked: r.IncludeTopicAuthorizedOperations, version: r.Version}
 	out := []kmsg.MetadataResponseTopic{}
 	if r.Topics == nil || (r.Version == 0 && len(r.Topics) == 0) {
-		show.view = h.view(listener)
-		for _, t := range show.view.im.Topics() {
+		for _, t := range v.im.Topics() {
 			out = append(out, show.topic(t))
 		}
 		return out
 	}
-	create := h.Config.Topics.AutoCreate && (r.Version < 4 || r.AllowAutoTopicCreation)
-	failed := h.createMissing(ctx, r.Topics, create)
-	show.view = h.view(listener)
 	seenName, seenID := map[string]bool{}, map[catalog.TopicID]bool{}
 	for _, t := range r.Topics {
 		switch {
@@ -71,40 +79,49 @@ func (h *Handlers) metadataTopics(ctx context.Context, listener string, r *kmsg.
 	return out
 }
 
-// createMissing creates the named topics that the image lacks, if create is set, and returns why names
-// could not be made.
-func (h *Handlers) createMissing(ctx context.Context, topics []kmsg.MetadataRequestTopic, create bool) map[string]error {
-	failed := map[string]error{}
-	if !create {
-		return failed
+// missing names the topics that are to be created for the request.
+func (h *Handlers) missing(r *kmsg.MetadataRequest) []string {
+	if !h.Config.Topics.AutoCreate || (r.Version >= 4 && !r.AllowAutoTopicCreation) {
+		return nil
 	}
-	ctx, cancel := bounded(ctx, 0)
+	im := h.Metadata.Image()
+	var names []string
+	for _, t := range r.Topics {
+		if t.Topic == nil || slices.Contains(names, *t.Topic) {
+			continue
+		}
+		if _, there := im.Topic(*t.Topic); !there && checkTopicName(*t.Topic) == nil {
+			names = append(names, *t.Topic)
+		}
+	}
+	return names
+}
+
+// autoCreateWait bounds what a Metadata request waits for the topics that it makes; clients ask again.
+const autoCreateWait = 3 * time.Second
+
+// createMissing creates topics with the broker's defaults and returns why some could not be made.
+func (h *Handlers) createMissing(ctx context.Context, names []string) map[string]error {
+	ctx, cancel := context.WithTimeout(ctx, autoCreateWait)
 	defer cancel()
-	made := []string{}
-	for _, t := range topics {
-		if t.Topic == nil || failed[*t.Topic] != nil {
-			continue
-		}
-		if _, there := h.Metadata.Image().Topic(*t.Topic); there {
-			continue
-		}
+	failed := map[string]error{}
+	for _, name := range names {
 		asked := kmsg.NewCreateTopicsRequestTopic()
-		asked.Topic, asked.NumPartitions, asked.ReplicationFactor = *t.Topic, -1, -1
+		asked.Topic, asked.NumPartitions, asked.ReplicationFactor = name, -1, -1
 		p, err := h.planTopic(h.Metadata.Image(), asked)
 		if err == nil {
 			_, err = h.Catalog.CreateTopic(ctx, p.topic)
 		}
-		if err != nil && !errors.Is(err, catalog.ErrTopicExists) {
-			failed[*t.Topic] = err
-			continue
+		// Somebody else may have made it in the meantime.
+		if err != nil && !errors.Is(err, catalog.ErrTopicExists) && !errors.Is(err, kerr.TopicAlreadyExists) {
+			failed[name] = err
 		}
-		made = append(made, *t.Topic)
 	}
-	if len(made) == 0 {
+	if len(failed) == len(names) {
 		return failed
 	}
 	if err := h.Metadata.Refresh(ctx); err != nil {
-		for _, name := range made {
+		for _, name := range names {
 			failed[name] = err
 		}
 	}

@@ -68,7 +68,10 @@ func topicRefused(name string, err error) kmsg.CreateTopicsResponseTopic {
 func (h *Handlers) createTopic(ctx context.Context, t kmsg.CreateTopicsRequestTopic, validateOnly bool) kmsg.CreateTopicsResponseTopic {
 	p, err := h.planTopic(h.Metadata.Image(), t)
 	if err == nil && !validateOnly {
-		_, err = h.Catalog.CreateTopic(ctx, p.topic)
+		err = untilKnown(ctx, func() error {
+			_, err := h.Catalog.CreateTopic(ctx, p.topic)
+			return err
+		})
 		if errors.Is(err, catalog.ErrTopicExists) {
 			err = topicExists(t.Topic)
 		}

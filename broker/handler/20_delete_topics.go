@@ -43,7 +43,7 @@ func beginDeleteTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire
 			seen[id] = true
 		}
 		if err == nil {
-			err = h.Catalog.DeleteTopic(ctx, id)
+			err = untilKnown(ctx, func() error { return h.Catalog.DeleteTopic(ctx, id) })
 			deleted = deleted || err == nil
 		}
 		if errors.Is(err, catalog.ErrUnknownTopic) && t.Topic == nil {

@@ -107,7 +107,8 @@ func (h *Handlers) alterTopic(ctx context.Context, name string, validateOnly boo
 	if err := topicconfig.CheckChange(before, after); err != nil || validateOnly {
 		return err
 	}
-	return h.Catalog.AlterConfigs(ctx, t.ID, configChanges(t.Configs, overrides), false)
+	changes := configChanges(t.Configs, overrides)
+	return untilKnown(ctx, func() error { return h.Catalog.AlterConfigs(ctx, t.ID, changes, false) })
 }
 
 // configChanges names what turns one set of overrides into another, so that a change by somebody else to

@@ -2,12 +2,14 @@ package handler
 
 import (
 	"context"
+	"errors"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"tidemark/broker/metadata"
 	"tidemark/broker/wire"
+	"tidemark/catalog"
 )
 
 // CreatePartitions (key 37), versions 0–3: raises a topic's partition count. The new partitions have as
@@ -61,7 +63,24 @@ func (h *Handlers) createPartitions(ctx context.Context, t kmsg.CreatePartitions
 	if _, err := where(im.Brokers()); err != nil || validateOnly {
 		return err
 	}
-	return h.Catalog.AddPartitions(ctx, topic.ID, int(t.Count), where)
+	asked := false
+	return untilKnown(ctx, func() error {
+		err := h.Catalog.AddPartitions(ctx, topic.ID, int(t.Count), where)
+		if errors.Is(err, catalog.ErrInvalid) && asked && h.hasPartitions(ctx, t) {
+			return nil // the first call had been heard, only its answer was lost
+		}
+		asked = true
+		return err
+	})
+}
+
+// hasPartitions reports whether the topic has by now what the request asks for.
+func (h *Handlers) hasPartitions(ctx context.Context, t kmsg.CreatePartitionsRequestTopic) bool {
+	if h.Metadata.Refresh(ctx) != nil {
+		return false
+	}
+	topic, ok := h.Metadata.Image().Topic(t.Topic)
+	return ok && len(topic.Partitions) == int(t.Count)
 }
 
 // placeMore checks a request for more partitions and says where they go.

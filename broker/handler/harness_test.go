@@ -42,6 +42,25 @@ type frozen struct {
 	catalog.Store
 	mu   sync.Mutex
 	away bool
+	deaf int // so many changes are done, and their answers lost
+}
+
+// lose makes the answers to the next n changes get lost.
+func (f *frozen) lose(n int) {
+	f.mu.Lock()
+	f.deaf = n
+	f.mu.Unlock()
+}
+
+// answered is the outcome of a change as its caller learns it.
+func (f *frozen) answered(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.deaf > 0 {
+		f.deaf--
+		return catalog.MarkUnavailable(net.ErrClosed)
+	}
+	return err
 }
 
 func (f *frozen) freeze(away bool) {
@@ -63,7 +82,20 @@ func (f *frozen) CreateTopic(ctx context.Context, t catalog.NewTopic) (catalog.T
 	if err := f.fault(); err != nil {
 		return catalog.Topic{}, err
 	}
-	return f.Store.CreateTopic(ctx, t)
+	topic, err := f.Store.CreateTopic(ctx, t)
+	return topic, f.answered(err)
+}
+
+func (f *frozen) AddPartitions(ctx context.Context, id catalog.TopicID, total int, place func([]catalog.Broker) ([][]catalog.BrokerID, error)) error {
+	return f.answered(f.Store.AddPartitions(ctx, id, total, place))
+}
+
+func (f *frozen) DeleteTopic(ctx context.Context, id catalog.TopicID) error {
+	return f.answered(f.Store.DeleteTopic(ctx, id))
+}
+
+func (f *frozen) AlterConfigs(ctx context.Context, id catalog.TopicID, changes []catalog.ConfigChange, replace bool) error {
+	return f.answered(f.Store.AlterConfigs(ctx, id, changes, replace))
 }
 
 func (f *frozen) Pull(ctx context.Context, since catalog.Position) (catalog.Changes, error) {

@@ -1,8 +1,6 @@
 package handler
 
 import (
-	"strings"
-
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"tidemark/broker/metadata"
@@ -36,14 +34,8 @@ func checkTopicName(name string) error {
 // checkCollision refuses a name that a metric of the topic could not be told from, as Kafka does: names
 // that differ in '.' and '_' alone.
 func checkCollision(im *metadata.Image, name string) error {
-	if !strings.ContainsAny(name, "._") {
-		return nil
-	}
-	flat := strings.ReplaceAll(name, ".", "_")
-	for _, t := range im.Topics() {
-		if t.Name != name && strings.ReplaceAll(t.Name, ".", "_") == flat {
-			return refuse(kerr.InvalidTopicException, "Topic '%s' collides with existing topic: %s", name, t.Name)
-		}
+	if other, ok := im.Collides(name); ok {
+		return refuse(kerr.InvalidTopicException, "Topic '%s' collides with existing topic: %s", name, other)
 	}
 	return nil
 }

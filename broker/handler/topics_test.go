@@ -108,10 +108,38 @@ func TestCreateTopicsFillsInDefaultsAndDescribesThem(t *testing.T) {
 func TestG4_CreateTopicsSaysYesOnlyAfterTheCommit(t *testing.T) {
 	h := build(t)
 	h.store.freeze(true)
-	got := ask[*kmsg.CreateTopicsResponse](h, 7, createRequest(newTopic("x", 1))).Topics[0]
+	req := createRequest(newTopic("x", 1))
+	req.TimeoutMillis = 1000
+	got := ask[*kmsg.CreateTopicsResponse](h, 7, req).Topics[0]
 	require.Equal(t, kerr.RequestTimedOut.Code, got.ErrorCode)
 	h.store.freeze(false)
 	require.Zero(t, ask[*kmsg.CreateTopicsResponse](h, 7, createRequest(newTopic("x", 1))).Topics[0].ErrorCode)
+}
+
+// K5: a change whose answer is lost is asked for again, and answered as it would have been.
+func TestK5_AChangeWithALostAnswerIsDoneOnceAndAnsweredRight(t *testing.T) {
+	h := build(t)
+	h.store.lose(2)
+	h.create(2, "a")
+	a, _ := h.follower.Image().Topic("a")
+
+	h.store.lose(1)
+	grow := kmsg.NewPtrCreatePartitionsRequest()
+	topic := kmsg.NewCreatePartitionsRequestTopic()
+	topic.Topic, topic.Count = "a", 5
+	grow.Topics = append(grow.Topics, topic)
+	require.Zero(t, ask[*kmsg.CreatePartitionsResponse](h, 3, grow).Topics[0].ErrorCode)
+	grown, _ := h.follower.Image().Topic("a")
+	require.Len(t, grown.Partitions, 5)
+	require.Equal(t, a.ID, grown.ID)
+
+	h.store.lose(1)
+	require.Zero(t, alter(h, kmsg.ConfigResourceTypeTopic, "a", change{"retention.ms", set, "60000"}).ErrorCode)
+	h.store.lose(1)
+	del := kmsg.NewPtrDeleteTopicsRequest()
+	del.TopicNames = []string{"a"}
+	require.Zero(t, ask[*kmsg.DeleteTopicsResponse](h, 5, del).Topics[0].ErrorCode)
+	require.Empty(t, h.follower.Image().Topics())
 }
 
 func TestDeleteTopicsByNameAndID(t *testing.T) {
