@@ -73,14 +73,14 @@ func (l *lane) bounds() catalog.Bounds {
 	return l.status.Bounds
 }
 
-// see takes over bounds from the catalog; neither end ever falls.
-func (l *lane) see(b catalog.Bounds) catalog.Bounds {
+// see takes over bounds from the catalog, which is the truth even where it is lower than it was; fell
+// says that tiered is.
+func (l *lane) see(b catalog.Bounds) (fell bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b.Start = max(b.Start, l.status.Start)
-	b.Tiered = max(b.Tiered, l.status.Tiered)
+	fell = b.Tiered < l.status.Tiered
 	l.status.Bounds = b
-	return b
+	return fell
 }
 
 // raise notes that start has moved to o.

@@ -117,7 +117,8 @@ func (t *Tier) advance(ctx context.Context, l *lane) (did bool, err error) {
 	return t.upload(ctx, l, run)
 }
 
-// look reads the partition's bounds from the catalog.
+// look reads the partition's bounds from the catalog. A leader that finds tiered below what it has
+// published itself is not fenced: it goes on from there.
 func (t *Tier) look(ctx context.Context, l *lane) (catalog.Bounds, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
 	defer cancel()
@@ -125,7 +126,13 @@ func (t *Tier) look(ctx context.Context, l *lane) (catalog.Bounds, error) {
 	if err != nil {
 		return catalog.Bounds{}, err
 	}
-	return l.see(row.Bounds), nil
+	if before := l.bounds(); l.see(row.Bounds) {
+		// Commits were lost (H3), or this look was overtaken by a move of start, which the next one shows.
+		// What was published since is uploaded again: R5 has kept it.
+		t.log.Error("tiered went back in the catalog", "partition", l.p, "from", int64(before.Tiered), "to", int64(row.Tiered))
+		l.source.Published(row.Bounds)
+	}
+	return row.Bounds, nil
 }
 
 // judged sorts the catalog's answers: a leadership that is over, or a topic that is gone, stops the
@@ -216,7 +223,7 @@ func (t *Tier) publish(ctx context.Context, l *lane) (did bool, err error) {
 
 // announce tells of a publish: to the row cache at once (R8), to the source, to the numbers.
 func (t *Tier) announce(l *lane, b catalog.Bounds, s catalog.Segment) {
-	b = l.see(b)
+	l.see(b)
 	t.rows.put(s)
 	l.published(s.Bytes)
 	l.moving()
