@@ -59,8 +59,9 @@ type PutOptions struct {
 	OnUpload func(ctx context.Context, uploadID string) error
 }
 
-// MaxSinglePut is the largest object, in bytes, that is stored by one request.
-const MaxSinglePut = 64 << 20
+// MaxSinglePut is the largest object, in bytes, that is stored by one request: 64 MiB of batches, as a full segment has
+// them, and the blocks behind them (1 PUT per segment); key digests of small records take 13 MiB.
+const MaxSinglePut = 80 << 20
 
 // Info describes one object. Modified is the store's clock.
 type Info struct {
