@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"tidemark/record"
@@ -30,12 +31,16 @@ type Segment struct {
 	LeaderEpoch  record.Epoch
 	// Generation counts rewrites: 0 as uploaded.
 	Generation int32
-	// CleanSince is the database time, ms, since when no older record of any of its keys is in the
-	// tier (R15); 0 if that has never been so.
+	// CleanSince is the database time, ms, since when the tier holds no older record of any key that
+	// has a tombstone in this row, nor a record of a transaction whose marker in it may go (R15).
+	// 0: no compaction has found that; Spotless: one has, and nothing in the row waits to be removed.
 	CleanSince int64
 	// Attempt is the random id in the key; unique for ever.
 	Attempt string
 }
+
+// Spotless is the CleanSince of a row that holds no tombstone and no marker that will become due.
+const Spotless int64 = math.MaxInt64
 
 // Segments finds live rows. Each call is one index probe, whatever the number of rows.
 type Segments interface {
@@ -132,7 +137,8 @@ type Job struct {
 // Jobs hands out leased work and swaps rows for it (R4, R10).
 type Jobs interface {
 	// TakeJob makes or takes over the job of (partition, kind). A held job is taken only if seen
-	// names its present lease (the caller has watched it stand still); else ErrHeld.
+	// names its present lease (the caller has watched it stand still); else ErrHeld, and the job as
+	// its holder has it. b is NoBroker for a worker that is no broker: inc, random, tells them apart.
 	TakeJob(ctx context.Context, p PartitionID, kind string, b BrokerID, inc Incarnation, seen int64) (Job, error)
 	// RenewJob raises the lease. ErrFenced.
 	RenewJob(ctx context.Context, j Job) (Job, error)
@@ -145,4 +151,7 @@ type Jobs interface {
 	// garbage, tier_bytes and max_ts_upto kept right. A swap that already happened is answered as
 	// done. ErrFenced, ErrIntentGone, ErrNotContiguous.
 	Swap(ctx context.Context, j Job, old []SegmentID, new []Segment) error
+	// MarkClean sets CleanSince of live rows of the job's partition; a row that is gone is passed over.
+	// ErrFenced.
+	MarkClean(ctx context.Context, j Job, rows []SegmentID, since int64) error
 }

@@ -148,4 +148,46 @@ var jobStories = []story{
 			require.Equal(w.T, base, p.atTime(ts), "timestamp %d", ts)
 		}
 	}},
+	{"whoever meets a held job learns its lease, to watch it", func(w *World) {
+		p := w.OnePartition()
+		j := p.Merge(1, 0)
+		seen, err := w.S.TakeJob(w.Ctx, p.ID, "merge", catalog.NoBroker, 77, 0)
+		require.ErrorIs(w.T, err, catalog.ErrHeld)
+		require.Equal(w.T, j, seen)
+		k, err := w.S.TakeJob(w.Ctx, p.ID, "merge", catalog.NoBroker, 77, seen.Lease)
+		require.NoError(w.T, err, "a worker that is no broker may take it")
+		require.Equal(w.T, j.Epoch+1, k.Epoch)
+		_, err = w.S.TakeJob(w.Ctx, p.ID, "merge", catalog.NoBroker, 78, 0)
+		require.ErrorIs(w.T, err, catalog.ErrHeld, "another worker is another holder")
+		n := p.Segment(0, 10)
+		require.NoError(w.T, w.S.PutJobIntent(w.Ctx, k, p.Intent(n)))
+		require.NoError(w.T, w.S.EndJob(w.Ctx, k))
+		require.Equal(w.T, []string{n.Key}, w.Garbage())
+	}},
+	{"R15 rows are marked clean by the job that holds them", func(w *World) {
+		p := w.OnePartition()
+		w.Register(2)
+		a, b := p.Upload(0, 10), p.Upload(10, 20)
+		j := p.Merge(1, 0)
+		w.WithoutCounter(func() {
+			require.NoError(w.T, w.S.MarkClean(w.Ctx, j, idsOf(a, catalog.Segment{ID: 1 << 40}), 4711))
+		})
+		require.NoError(w.T, w.S.MarkClean(w.Ctx, j, idsOf(b), catalog.Spotless))
+		since := func(o record.Offset) int64 {
+			row, err := w.S.SegmentAt(w.Ctx, p.ID, o)
+			require.NoError(w.T, err)
+			return row.CleanSince
+		}
+		require.EqualValues(w.T, 4711, since(0))
+		require.Equal(w.T, catalog.Spotless, since(10))
+		q := w.OnePartition()
+		c := q.Upload(0, 10)
+		require.NoError(w.T, w.S.MarkClean(w.Ctx, j, idsOf(c), 5), "another partition's row is passed over")
+		row, err := w.S.SegmentAt(w.Ctx, q.ID, 0)
+		require.NoError(w.T, err)
+		require.Zero(w.T, row.CleanSince)
+		p.Merge(2, j.Lease)
+		require.ErrorIs(w.T, w.S.MarkClean(w.Ctx, j, idsOf(a), 1), catalog.ErrFenced)
+		require.EqualValues(w.T, 4711, since(0))
+	}},
 }

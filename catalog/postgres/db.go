@@ -58,17 +58,25 @@ func (d *db) Write(ctx context.Context, lane relational.Lane, decide func(relati
 	ctx, cancel := d.deadline(ctx, d.opts.CallTimeout)
 	defer cancel()
 	for try := 1; ; try++ {
-		refusal, err := d.writeOnce(ctx, lane, decide)
+		t := &tx{ctx: ctx, d: d}
+		refusal, err := d.writeOnce(lane, t, decide)
 		switch {
 		case errors.Is(refusal, relational.ErrDone):
 			return nil
 		case refusal != nil || err == nil:
 			return refusal
 		}
-		if classify(err) != conflict || try == maxTries || !pause(ctx, try) {
-			return d.judge(lane, err)
+		judged := d.judge(lane, err)
+		if !again(classify(err), t.sent, try) || !pause(ctx, try) {
+			return judged
 		}
 	}
+}
+
+// again says whether a failed try is repeated: after a conflict a few times; after a loss once, if
+// nothing that could have been carried out was sent, because a pooled connection may have died long ago.
+func again(f fault, sent bool, try int) bool {
+	return (f == conflict && try < maxTries) || (f == lost && !sent && try == 1)
 }
 
 // pause waits up to 5 ms, doubled with each try; false if ctx ended.
@@ -84,26 +92,29 @@ func pause(ctx context.Context, try int) bool {
 }
 
 // writeOnce is one try. refusal is the decision's own error, err the database's.
-func (d *db) writeOnce(ctx context.Context, lane relational.Lane, decide func(relational.Tx) error) (refusal, err error) {
-	conn, err := d.pools[lane].Acquire(ctx)
-	if err != nil {
+func (d *db) writeOnce(lane relational.Lane, t *tx, decide func(relational.Tx) error) (refusal, err error) {
+	if t.conn, err = d.pools[lane].Acquire(t.ctx); err != nil {
 		return nil, err
 	}
-	defer conn.Release()
-	tx := &tx{ctx: ctx, d: d, conn: conn}
-	if refusal = decide(tx); tx.err != nil {
-		tx.rollback()
-		return nil, tx.err
+	defer t.conn.Release()
+	refusal = decide(t)
+	if t.err == nil && refusal == nil && len(t.queued) > 0 {
+		t.awake()
 	}
-	if refusal != nil || len(tx.queued) == 0 {
-		tx.rollback()
+	switch {
+	case t.err != nil:
+		t.rollback()
+		return nil, t.err
+	case refusal != nil || len(t.queued) == 0:
+		t.rollback()
 		return refusal, nil
 	}
-	b := tx.begin("BEGIN")
-	queue(b, tx.queued)
+	b := t.begin()
+	queue(b, t.queued)
 	b.Queue("COMMIT")
-	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		tx.rollback()
+	t.sent = true
+	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
+		t.rollback()
 		return nil, err
 	}
 	return nil, nil
@@ -115,17 +126,27 @@ type tx struct {
 	d      *db
 	conn   *pgxpool.Conn
 	begun  bool
+	asked  time.Time // when the server last answered
 	queued []relational.Stmt
+	sent   bool  // COMMIT is on its way: an error leaves the outcome unknown
 	err    error // the database's, however decide wraps it
 }
 
+// awake asks the server whether it has ended a transaction whose decision took long. Without it the
+// answer to that question could not be told from a lost COMMIT.
+func (t *tx) awake() {
+	if t.begun && time.Since(t.asked) > idleLimit/2 {
+		_ = t.Read(relational.Stmt{SQL: "SELECT 1"})
+	}
+}
+
 // begin starts a batch, with BEGIN and the call's own settings unless it has begun.
-func (t *tx) begin(how string) *pgx.Batch {
+func (t *tx) begin() *pgx.Batch {
 	b := &pgx.Batch{}
 	if t.begun {
 		return b
 	}
-	b.Queue(how)
+	b.Queue("BEGIN")
 	t.d.settings(t.ctx, b)
 	t.begun = true
 	return b
@@ -156,13 +177,11 @@ func (d *db) tight(ctx context.Context) bool {
 
 // Read is relational.Tx's.
 func (t *tx) Read(stmts ...relational.Stmt) error {
-	b := t.begin("BEGIN")
+	b := t.begin()
 	queue(b, stmts)
-	if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
-		t.err = err
-		return err
-	}
-	return nil
+	t.err = t.conn.SendBatch(t.ctx, b).Close()
+	t.asked = time.Now()
+	return t.err
 }
 
 // Queue is relational.Tx's.
@@ -207,15 +226,36 @@ func eachRow(rows pgx.Rows, row func(relational.Row) error) error {
 	return rows.Err()
 }
 
-// Read is relational.DB's.
+// Read is relational.DB's. Nothing is lost with a connection, so another one is asked before a loss is
+// reported; rows that the first one gave are given again only if it gave none.
 func (d *db) Read(ctx context.Context, stmts ...relational.Stmt) error {
 	ctx, cancel := d.deadline(ctx, d.opts.CallTimeout)
 	defer cancel()
-	err := d.readOnce(ctx, stmts)
-	if err == nil {
-		return nil
+	for try := 1; ; try++ {
+		given := false
+		err := d.readOnce(ctx, noting(stmts, &given))
+		if err == nil {
+			return nil
+		}
+		judged := d.judge(relational.Work, err)
+		if given || !again(classify(err), false, try) || !pause(ctx, try) {
+			return judged
+		}
 	}
-	return d.judge(relational.Work, err)
+}
+
+// noting is stmts with a note whether any has given a row.
+func noting(stmts []relational.Stmt, given *bool) []relational.Stmt {
+	out := make([]relational.Stmt, len(stmts))
+	for i, st := range stmts {
+		row := st.Row
+		st.Row = func(r relational.Row) error {
+			*given = true
+			return row(r)
+		}
+		out[i] = st
+	}
+	return out
 }
 
 func (d *db) readOnce(ctx context.Context, stmts []relational.Stmt) error {

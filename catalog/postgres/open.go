@@ -19,6 +19,7 @@ const leaseConns = 2
 // Store is the catalog on Postgres.
 type Store struct {
 	*relational.Store
+	db *db
 }
 
 // Open connects, brings the schema up to this release and returns a store that is ready. url is a
@@ -44,7 +45,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		_ = db.Close()
 		return nil, err
 	}
-	return &Store{relational.New(db, dialect())}, nil
+	return &Store{relational.New(db, dialect()), db}, nil
 }
 
 func newPool(url string, opts Options, conns int) (*pgxpool.Pool, error) {
@@ -78,7 +79,10 @@ func newPool(url string, opts Options, conns int) (*pgxpool.Pool, error) {
 }
 
 // idleInTransaction is how long a client that is paused inside a transaction may hold its locks (H13).
-const idleInTransaction = "2000"
+const (
+	idleLimit         = 2 * time.Second
+	idleInTransaction = "2000"
+)
 
 // serverTimeouts are in milliseconds, as Postgres reads them.
 type serverTimeouts struct{ statement, lock string }

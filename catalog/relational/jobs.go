@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -54,7 +55,7 @@ func (s *Store) TakeJob(ctx context.Context, p catalog.PartitionID, kind string,
 		switch {
 		case err != nil:
 			return err
-		case !broker.live || broker.incarnation != inc:
+		case b != catalog.NoBroker && (!broker.live || broker.incarnation != inc):
 			return fmt.Errorf("%w: broker %d is not incarnation %d any more", catalog.ErrFenced, b, inc)
 		case !live || !row.found:
 			return fmt.Errorf("%w: %s", catalog.ErrUnknownTopic, p)
@@ -71,6 +72,7 @@ func (s *Store) TakeJob(ctx context.Context, p catalog.PartitionID, kind string,
 		}
 		old := jobs[0]
 		if mine := old.Broker == b && old.Incarnation == inc; !mine && old.Lease != seen {
+			out = old
 			return fmt.Errorf("%w: %s of %s by broker %d at lease %d", catalog.ErrHeld, kind, p, old.Broker, old.Lease)
 		}
 		out.ID, out.Epoch, out.Lease = old.ID, old.Epoch+1, old.Lease+1
@@ -78,6 +80,9 @@ func (s *Store) TakeJob(ctx context.Context, p catalog.PartitionID, kind string,
 			Args: []any{out.ID, int32(b), int64(inc), out.Epoch, out.Lease}})
 		return nil
 	})
+	if errors.Is(err, catalog.ErrHeld) {
+		return out, err
+	}
 	if err != nil {
 		return catalog.Job{}, err
 	}
@@ -260,4 +265,19 @@ func (s *Store) queueSwap(tx Tx, w *swap, rows []catalog.Segment) {
 		r.MaxTimestampUpto = upto
 		tx.Queue(insertSegment(r))
 	}
+}
+
+// MarkClean notes that a compaction has been through rows.
+func (s *Store) MarkClean(ctx context.Context, j catalog.Job, rows []catalog.SegmentID, since int64) error {
+	return s.write(ctx, func(tx Tx) error {
+		var jobs []catalog.Job
+		if err := tx.Read(lockJob(j.ID, "FOR SHARE", &jobs)); err != nil {
+			return err
+		}
+		if err := held(jobs, j); err != nil {
+			return err
+		}
+		tx.Queue(Stmt{SQL: s.sql.markClean, Args: []any{encode(rows), j.Partition.Topic.Hex(), j.Partition.Partition, since}})
+		return nil
+	})
 }

@@ -12,7 +12,7 @@ type text struct {
 	intents, putIntent                      string
 	addGarbage, garbageDue, garbageListed   string
 	byIDs, byAttempts, dropByIDs, dropTaken string
-	setUpto                                 string
+	setUpto, markClean                      string
 	slotsHeld, topicsHeld, takeSlots        string
 	commit, dropOffsets                     string
 	offsets, groups                         string
@@ -83,6 +83,7 @@ func (t *text) tier() {
 	t.byAttempts = `SELECT ` + segmentColumns + ` FROM segments WHERE attempt IN ` + d.List("$1", "text") + ` ORDER BY base`
 	t.dropByIDs = `DELETE FROM segments WHERE id IN ` + ids
 	t.dropTaken = `DELETE FROM upload_intents WHERE attempt IN ` + d.List("$1", "text")
+	t.markClean = `UPDATE segments SET clean_since = $4 WHERE topic = $2::uuid AND partition = $3 AND id IN ` + ids
 	t.setUpto = `UPDATE segments AS s SET max_ts_upto = e.upto FROM ` +
 		d.Table("$1", "e", Column{"id", "bigint"}, Column{"upto", "bigint"}) + ` WHERE s.id = e.id`
 }

@@ -1,0 +1,410 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"tidemark/catalog"
+	"tidemark/catalog/catalogtest"
+	"tidemark/catalog/relational"
+	"tidemark/integration/pgproxy"
+	"tidemark/internal/testenv"
+)
+
+// behind is a database with two stores: one through a proxy that breaks things, one straight to the server.
+type behind struct {
+	*catalogtest.World // the direct one
+	proxy              *pgproxy.Proxy
+	faulty             *Store
+	dsn                string
+}
+
+func startBehind(t *testing.T, opts Options) *behind {
+	dsn := testenv.Postgres(t)
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	return newBehind(t, dsn, u.Host, opts)
+}
+
+func newBehind(t *testing.T, dsn, addr string, opts Options) *behind {
+	proxy := pgproxy.Start(t, addr)
+	b := &behind{World: catalogtest.NewWorld(t, openTest(t, dsn, Options{})), proxy: proxy, dsn: dsn}
+	b.faulty = openTest(t, proxy.Through(t, dsn), opts)
+	return b
+}
+
+// raw runs a statement on a connection of its own.
+func (b *behind) raw(sql string, args ...any) {
+	b.T.Helper()
+	conn, err := pgx.Connect(b.Ctx, b.dsn)
+	require.NoError(b.T, err)
+	defer func() { require.NoError(b.T, conn.Close(b.Ctx)) }()
+	_, err = conn.Exec(b.Ctx, sql, args...)
+	require.NoError(b.T, err)
+}
+
+// text reads one value on a connection of its own.
+func (b *behind) text(sql string) (out string) {
+	b.T.Helper()
+	conn, err := pgx.Connect(b.Ctx, b.dsn)
+	require.NoError(b.T, err)
+	defer func() { require.NoError(b.T, conn.Close(b.Ctx)) }()
+	require.NoError(b.T, conn.QueryRow(b.Ctx, sql).Scan(&out))
+	return out
+}
+
+// within waits until cond holds.
+func within(t testing.TB, d time.Duration, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(d); !cond(); {
+		require.True(t, time.Now().Before(end), "after %v: still not %s", d, what)
+		timer := time.NewTimer(10 * time.Millisecond)
+		<-timer.C
+	}
+}
+
+// transaction is one kind of write: what prepares it, the write, and what it leaves behind.
+type transaction struct {
+	name string
+	make func(b *behind) (write func(s catalog.Store) error, state func() string)
+}
+
+var value = "1"
+
+func transactions() []transaction {
+	return append(topicTransactions(), segmentTransactions()...)
+}
+
+func topicTransactions() []transaction {
+	return []transaction{
+		{"register", func(b *behind) (func(catalog.Store) error, func() string) {
+			r := catalog.Registration{ID: 5, Attempt: "a5"}
+			return func(s catalog.Store) error { _, err := s.Register(b.Ctx, r); return err }, func() string {
+				list, err := b.S.Brokers(b.Ctx)
+				require.NoError(b.T, err)
+				return fmt.Sprint(len(list))
+			}
+		}},
+		{"create topic", func(b *behind) (func(catalog.Store) error, func() string) {
+			b.Register(1)
+			n := catalog.NewTopic{ID: catalog.NewUUID(), Name: "t", Place: catalogtest.On(3, 1)}
+			return func(s catalog.Store) error { _, err := s.CreateTopic(b.Ctx, n); return err }, b.everything
+		}},
+		{"delete topic", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			return func(s catalog.Store) error { return s.DeleteTopic(b.Ctx, p.ID.Topic) }, b.everything
+		}},
+		{"alter configs", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			return func(s catalog.Store) error {
+				return s.AlterConfigs(b.Ctx, p.ID.Topic, []catalog.ConfigChange{{Name: "x", Value: &value}}, false)
+			}, b.everything
+		}},
+		{"elect", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			row := p.Row()
+			return func(s catalog.Store) error {
+				_, err := s.Elect(b.Ctx, []catalog.Election{{ID: p.ID, Leader: 1, ISR: row.ISR, IfVersion: row.Version}})
+				return err
+			}, func() string { return fmt.Sprint(p.Row().LeaderEpoch) }
+		}},
+		{"release", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			return func(s catalog.Store) error { return s.Release(b.Ctx, 1, p.Guard.Incarnation) }, b.everything
+		}},
+		{"commit offsets", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			gs, err := b.S.TakeSlots(b.Ctx, 1, b.Inc[1], []int32{3})
+			require.NoError(b.T, err)
+			w := catalog.OffsetWrite{Guard: gs[0], CommittedOffset: catalog.CommittedOffset{Group: "g", Partition: p.ID, Offset: 7, CommitTime: time.Now()}}
+			return func(s catalog.Store) error {
+					_, err := s.CommitOffsets(b.Ctx, []catalog.OffsetWrite{w})
+					return err
+				}, func() string {
+					rows, err := b.S.GroupOffsets(b.Ctx, "g")
+					require.NoError(b.T, err)
+					return fmt.Sprint(len(rows))
+				}
+		}},
+	}
+}
+
+func segmentTransactions() []transaction {
+	return []transaction{
+		{"put intent", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			in := p.Intent(p.Segment(0, 10))
+			return func(s catalog.Store) error { return s.PutIntent(b.Ctx, in) }, func() string { return fmt.Sprint(p.Attempts()) }
+		}},
+		{"publish", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			seg := p.Announce(p.Segment(0, 10))
+			return func(s catalog.Store) error { _, err := s.Publish(b.Ctx, p.Guard, seg); return err }, tier(p)
+		}},
+		{"give up", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			seg := p.Announce(p.Segment(0, 10))
+			return func(s catalog.Store) error { return s.GiveUp(b.Ctx, p.Guard, seg.Attempt) }, func() string { return fmt.Sprint(p.Attempts(), b.Garbage()) }
+		}},
+		{"move start", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			p.Upload(0, 10)
+			p.Upload(10, 20)
+			return func(s catalog.Store) error { _, _, err := s.MoveStart(b.Ctx, p.ID, p.Guard, 12); return err }, tier(p)
+		}},
+		{"swap", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			old := []catalog.SegmentID{p.Upload(0, 10).ID, p.Upload(10, 20).ID}
+			j := p.Merge(1, 0)
+			seg := p.AnnounceFor(j, p.Segment(0, 20))
+			return func(s catalog.Store) error { return s.Swap(b.Ctx, j, old, []catalog.Segment{seg}) }, tier(p)
+		}},
+		{"end job", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			j := p.Merge(1, 0)
+			p.AnnounceFor(j, p.Segment(0, 20))
+			return func(s catalog.Store) error { return s.EndJob(b.Ctx, j) }, func() string { return fmt.Sprint(p.Attempts(), b.Garbage()) }
+		}},
+		{"deleted", func(b *behind) (func(catalog.Store) error, func() string) {
+			p := b.OnePartition()
+			seg := p.Announce(p.Segment(0, 10))
+			require.NoError(b.T, b.S.GiveUp(b.Ctx, p.Guard, seg.Attempt))
+			b.Garbage()
+			return func(s catalog.Store) error { return s.Deleted(b.Ctx, seg.Key) }, func() string { return b.text(`SELECT deletes::text FROM garbage`) }
+		}},
+	}
+}
+
+// tier is what the catalog says of a partition's tier.
+func tier(p *catalogtest.Partition) func() string {
+	return func() string { return fmt.Sprint(p.Row().Bounds, p.Ranges(), p.Attempts(), p.Garbage()) }
+}
+
+func (b *behind) everything() string {
+	ch, err := b.S.Pull(b.Ctx, catalog.Position{})
+	require.NoError(b.T, err)
+	return fmt.Sprintf("%+v", ch)
+}
+
+func TestK5_ACommitWhoseAnswerIsLostIsAnsweredRightTheNextTime(t *testing.T) {
+	for _, tx := range transactions() {
+		t.Run(tx.name, func(t *testing.T) {
+			b := startBehind(t, Options{})
+			write, state := tx.make(b)
+			before := state()
+			commits := b.proxy.Commits()
+
+			b.proxy.LoseRequests(1)
+			err := write(b.faulty)
+			require.True(t, catalog.Unavailable(err), "%v", err)
+			require.Equal(t, before, state(), "the server never had the COMMIT")
+
+			b.proxy.LoseReplies(1)
+			err = write(b.faulty)
+			require.True(t, catalog.Unavailable(err), "%v", err)
+			after := state()
+			require.NotEqual(t, before, after, "the server carried it out")
+
+			require.NoError(t, write(b.faulty))
+			require.Equal(t, after, state(), "and did so once")
+			require.GreaterOrEqual(t, b.proxy.Commits(), commits+2)
+		})
+	}
+}
+
+func TestA16_AnUnclearPublishIsFoundAndNeverBecomesGarbage(t *testing.T) {
+	b := startBehind(t, Options{})
+	p := b.OnePartition()
+	for range 20 {
+		o := p.Row().Tiered
+		seg := p.Announce(p.Segment(o, o+10))
+		b.proxy.LoseReplies(1)
+		_, err := b.faulty.Publish(b.Ctx, p.Guard, seg)
+		require.True(t, catalog.Unavailable(err))
+		require.ErrorIs(t, b.faulty.GiveUp(b.Ctx, p.Guard, seg.Attempt), catalog.ErrIntentGone)
+		got, err := b.faulty.Publish(b.Ctx, p.Guard, seg)
+		require.NoError(t, err)
+		require.Equal(t, o+10, got.Tiered)
+	}
+	require.Empty(t, b.Garbage())
+	require.EqualValues(t, 2000, p.Row().TierBytes)
+}
+
+func TestK3_CallsEndByTheirDeadlineAndTheStoreRecovers(t *testing.T) {
+	pg := testenv.StartPostgres(t)
+	b := newBehind(t, pg.DSN(t), pg.Addr(), Options{CallTimeout: time.Second})
+	b.Register(1)
+
+	t.Run("frozen", func(t *testing.T) {
+		b.proxy.Freeze()
+		defer b.proxy.Thaw()
+		var wg sync.WaitGroup
+		for range 12 {
+			wg.Go(func() {
+				began := time.Now()
+				_, err := b.faulty.Brokers(b.Ctx)
+				if !catalog.Unavailable(err) || time.Since(began) > 10*time.Second {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+			})
+		}
+		wg.Wait()
+		_, err := b.faulty.Renew(b.Ctx, 1, b.Inc[1])
+		require.True(t, catalog.Unavailable(err))
+	})
+	b.proxy.Reset() // what the freeze left half sent
+	b.recovers(t)
+
+	t.Run("killed and started again", func(t *testing.T) {
+		pg.Kill(t)
+		within(t, 10*time.Second, "gone", func() bool {
+			_, err := b.faulty.Brokers(b.Ctx)
+			return catalog.Unavailable(err)
+		})
+		pg.Start(t)
+	})
+	b.recovers(t)
+	stat := b.faulty.db.pools[relational.Work].Stat()
+	require.Zero(t, stat.AcquiredConns(), "no connection is left out")
+}
+
+func (b *behind) recovers(t *testing.T) {
+	t.Helper()
+	within(t, 5*time.Second, "recovered", func() bool {
+		_, err := b.faulty.Renew(b.Ctx, 1, b.Inc[1])
+		if err == nil {
+			_, err = b.faulty.ProducerIDs(b.Ctx, 1, 10)
+		}
+		require.True(t, err == nil || catalog.Unavailable(err), "%v", err)
+		return err == nil
+	})
+}
+
+func TestK7_ALeaseOutlivesItsConnectionsAndNeverGoesBack(t *testing.T) {
+	b := startBehind(t, Options{})
+	b.Register(1)
+	last := int64(0)
+	for range 10 {
+		b.raw(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		within(t, 5*time.Second, "renewed", func() bool {
+			lease, err := b.faulty.Renew(b.Ctx, 1, b.Inc[1])
+			require.True(t, err == nil || catalog.Unavailable(err), "%v", err)
+			if err == nil {
+				require.Greater(t, lease, last)
+				last = lease
+			}
+			return err == nil
+		})
+	}
+	// One that was replaced while it was away changes nothing, whatever connection it comes back on.
+	old := b.Inc[1]
+	require.NoError(t, b.retry(func() error { return b.S.Release(b.Ctx, 1, old) }))
+	b.Register(1)
+	_, err := b.faulty.Renew(b.Ctx, 1, old)
+	require.ErrorIs(t, err, catalog.ErrFenced)
+}
+
+// retry calls until the store answers.
+func (b *behind) retry(call func() error) error {
+	var err error
+	within(b.T, 5*time.Second, "answered", func() bool {
+		err = call()
+		return !catalog.Unavailable(err)
+	})
+	return err
+}
+
+func TestK8_AServerThatBecameReadOnlyIsLeft(t *testing.T) {
+	pg := testenv.StartPostgres(t)
+	b := newBehind(t, pg.DSN(t), pg.Addr(), Options{CallTimeout: time.Second})
+	b.Register(1)
+	_, err := b.faulty.ProducerIDs(b.Ctx, 1, 10)
+	require.NoError(t, err)
+	b.raw(`ALTER SYSTEM SET default_transaction_read_only = on`)
+	b.raw(`SELECT pg_reload_conf()`)
+	within(t, 5*time.Second, "refused", func() bool {
+		_, err := b.faulty.ProducerIDs(b.Ctx, 1, 10)
+		require.True(t, err == nil || catalog.Unavailable(err), "%v", err)
+		return err != nil
+	})
+	_, err = b.faulty.Brokers(b.Ctx)
+	require.True(t, catalog.Unavailable(err), "a new connection is not made to a server that takes no writes: %v", err)
+	b.raw(`ALTER SYSTEM RESET default_transaction_read_only`)
+	b.raw(`SELECT pg_reload_conf()`)
+	b.recovers(t)
+}
+
+func TestH13_AClientPausedInATransactionHoldsOthersUpForTwoSecondsAtMost(t *testing.T) {
+	b := startBehind(t, Options{})
+	p := b.OnePartition()
+	seg := p.Announce(p.Segment(0, 10))
+
+	// The placement stands in the middle of the transaction: topic and brokers are locked there.
+	paused, resume := make(chan struct{}), make(chan struct{})
+	var places atomic.Int32
+	result := make(chan error, 1)
+	go func() {
+		result <- b.faulty.AddPartitions(b.Ctx, p.ID.Topic, 2, func(live []catalog.Broker) ([][]catalog.BrokerID, error) {
+			if places.Add(1) == 1 {
+				close(paused)
+				<-resume
+			}
+			return [][]catalog.BrokerID{{1}}, nil
+		})
+	}()
+	<-paused
+
+	began := time.Now()
+	b.OnePartition()
+	_, err := b.S.Renew(b.Ctx, 1, b.Inc[1])
+	require.NoError(t, err)
+	p.Elect(1, 1)
+	require.Less(t, time.Since(began), 1500*time.Millisecond, "the counter, leases and other rows are free")
+	q := b.Led(catalog.Topic{ID: p.ID.Topic}, 0)
+	q.Publish(seg) // needs the topic's row
+	require.Less(t, time.Since(began), 4*time.Second)
+
+	close(resume)
+	require.NoError(t, <-result, "the paused one finds its transaction ended and does it again")
+	require.EqualValues(t, 2, places.Load())
+}
+
+func TestK2_ASmallPoolDoesNotLockItselfUp(t *testing.T) {
+	s := openTest(t, testenv.Postgres(t), Options{MaxConns: 2, CallTimeout: 20 * time.Second})
+	w := catalogtest.NewWorld(t, s)
+	w.Register(1)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			id := catalog.NewUUID()
+			_, err := s.CreateTopic(w.Ctx, catalog.NewTopic{ID: id, Name: id.Hex(), Place: catalogtest.On(2, 1)})
+			if err == nil {
+				_, err = s.Pull(w.Ctx, catalog.Position{})
+			}
+			if err == nil {
+				_, err = s.PurgeStep(w.Ctx, 10)
+			}
+			if err != nil {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestACallThatIsCancelledSaysSo(t *testing.T) {
+	s := openTest(t, testenv.Postgres(t), Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := s.Brokers(ctx)
+	require.True(t, catalog.Unavailable(err))
+	require.ErrorIs(t, err, context.Canceled)
+}
