@@ -251,16 +251,25 @@ func (l *Log) writeIndex(s *seg) error {
 	sealed := s.sealed.Load()
 	x := *s.index // entries are only ever appended: the copy is a snapshot
 	s.extentMu.RUnlock()
-	offsets := segment.AppendOffsets(nil, x.Offsets[s.onDisk.offsets:])
-	if err := l.put(s, segment.IndexSuffix, offsets, s.onDisk.offsets*segment.OffsetEntrySize, sealed); err != nil {
-		return err
+	if s.stale {
+		if err := l.cutStale(s); err != nil {
+			return err
+		}
 	}
-	s.onDisk.offsets = len(x.Offsets)
-	times := segment.AppendTimes(nil, x.Times[s.onDisk.times:])
-	if err := l.put(s, segment.TimeSuffix, times, s.onDisk.times*segment.TimeEntrySize, sealed); err != nil {
-		return err
+	if sealed || len(x.Offsets) > s.onDisk.offsets {
+		offsets := segment.AppendOffsets(nil, x.Offsets[s.onDisk.offsets:])
+		if err := l.put(s, segment.IndexSuffix, offsets, s.onDisk.offsets*segment.OffsetEntrySize, sealed); err != nil {
+			return err
+		}
+		s.onDisk.offsets = len(x.Offsets)
 	}
-	s.onDisk.times = len(x.Times)
+	if sealed || len(x.Times) > s.onDisk.times {
+		times := segment.AppendTimes(nil, x.Times[s.onDisk.times:])
+		if err := l.put(s, segment.TimeSuffix, times, s.onDisk.times*segment.TimeEntrySize, sealed); err != nil {
+			return err
+		}
+		s.onDisk.times = len(x.Times)
+	}
 	if sealed {
 		s.settled = true
 		s.extentMu.Lock()
@@ -270,12 +279,31 @@ func (l *Log) writeIndex(s *seg) error {
 	return nil
 }
 
+// cutStale takes what an earlier life of the segment, since truncated or scanned
+// anew, left in its index files beyond what is known to be right.
+func (l *Log) cutStale(s *seg) error {
+	for _, f := range []struct {
+		suffix string
+		keep   int
+	}{
+		{segment.IndexSuffix, s.onDisk.offsets * segment.OffsetEntrySize},
+		{segment.TimeSuffix, s.onDisk.times * segment.TimeEntrySize},
+		{segment.TxnSuffix, s.onDisk.txns * segment.TxnEntrySize},
+	} {
+		if info, err := os.Stat(s.path(f.suffix)); err != nil || info.Size() <= int64(f.keep) {
+			continue
+		}
+		if err := l.put(s, f.suffix, nil, f.keep, true); err != nil {
+			return err
+		}
+	}
+	s.stale = false
+	return nil
+}
+
 // put writes at the end of an index file, which is made if absent and cut to at
 // first, so that what an earlier life left beyond it is gone.
 func (l *Log) put(s *seg, suffix string, bytes []byte, at int, sync bool) error {
-	if len(bytes) == 0 && !sync {
-		return nil
-	}
 	f, err := s.fs.Open(s.path(suffix), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return err

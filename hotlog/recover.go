@@ -176,11 +176,6 @@ func (r *recovery) attempt() (again bool, err error) {
 		return r.distrust(err)
 	}
 	history.TruncateTo(end)
-	if r.scanFrom == len(r.segs) {
-		// Nothing follows: an epoch that began at the end may stay.
-		history = l.savedTo.history
-		history.TruncateTo(end + 1)
-	}
 	l.epochs.Store(&history)
 	if err := l.replay(trusted, r.files.snapshots, r.segs[0].base, end); err != nil {
 		return r.distrust(err)
@@ -201,6 +196,7 @@ func (r *recovery) distrust(why error) (bool, error) {
 	}
 	r.log.logger.Warn("recovery point not trusted: all is scanned", "dir", r.log.dir, "err", why)
 	r.point, r.scanFrom = noPoint, 0
+	r.log.recovered.Scanned = 0
 	for i, s := range r.segs {
 		s.retire(r.log.files)
 		fresh := newSeg(r.log, s.base)
@@ -220,6 +216,7 @@ func (r *recovery) distrust(why error) (bool, error) {
 func (r *recovery) adopt(s *seg, next record.Offset) error {
 	s.ext.next, s.ext.lastPos, s.ext.lastBase = next, 0, s.base
 	s.firstWall.Store(s.lastWall.Load())
+	s.stale = true
 	if s.ext.size == 0 {
 		if next != s.base {
 			return fmt.Errorf("segment %d is empty, next is %d", s.base, next)
@@ -234,6 +231,7 @@ func (r *recovery) adopt(s *seg, next record.Offset) error {
 	x, err := s.readIndexFiles(s.ext)
 	if err == nil {
 		s.onDisk.offsets, s.onDisk.times = len(x.Offsets), len(x.Times)
+		s.stale = false
 	} else if x, _, err = buildIndex(f, s.base, s.ext.size); err != nil {
 		return errors.Join(err, f.Close())
 	}

@@ -83,22 +83,20 @@ func (r *recovery) cut(s *seg, out segment.Scanned) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Truncate(out.Good), f.Close())
+	// Synced for the same reason as a truncation's.
+	return errors.Join(f.Truncate(out.Good), f.Sync(), f.Close())
 }
 
-// drop removes the segments from i on, newest first, so that a crash in between
-// leaves a log without hole.
+// drop removes the segments from i on.
 func (r *recovery) drop(i int, why string) error {
-	for _, s := range slices.Backward(r.segs[i:]) {
+	for _, s := range r.segs[i:] {
 		r.log.logger.Warn("segment dropped", "dir", r.log.dir, "segment", s.base, "bytes", s.ext.size, "why", why)
 		r.log.recovered.Cut += s.ext.size
 		r.log.recovered.Why = why
-		if err := r.log.unlinkHeld(s); err != nil {
-			return err
-		}
 	}
+	err := r.log.removeLaterHeld(r.segs[i:])
 	r.segs = r.segs[:i]
-	return nil
+	return err
 }
 
 // finish publishes what was recovered and opens the last segment for appends.
@@ -112,7 +110,7 @@ func (r *recovery) finish() error {
 			s.index.Finish(s.ext.peak)
 		}
 		if i >= r.scanFrom {
-			s.onDisk = written{}
+			s.onDisk, s.stale = written{}, true
 		}
 		if s.firstWall.Load() != 0 {
 			s.firstWall.Store(r.firstAppend(s))

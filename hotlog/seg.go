@@ -53,6 +53,7 @@ type seg struct {
 	// Guarded by the log's flush turn.
 	onDisk  written
 	settled bool // sealed, and all of its files are synced
+	stale   bool // the index files may hold more than onDisk says
 
 	// Guarded by FileLimit.
 	admitted bool

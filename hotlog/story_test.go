@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tidemark/hotlog/disk"
 	"tidemark/record"
 )
 
@@ -170,3 +171,5 @@ func spans(headers []record.Header) string {
 	}
 	return text
 }
+
+func sealReset(p resetPlan) []byte { return disk.Seal(resetKind, p.encode()) }

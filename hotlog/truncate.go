@@ -106,19 +106,36 @@ func (l *Log) truncateHeld(segs []*seg, s *seg, cut extent) error {
 		return err
 	}
 	l.publishLocked(slices.Clone(segs[:i+1]))
-	for _, later := range slices.Backward(segs[i+1:]) {
-		if err := l.unlinkHeld(later); err != nil {
-			return err
-		}
+	// The cut is made durable at once. Else a power cut after the next appends could
+	// leave their front and, behind it, the lost lineage's batches at just the
+	// offsets that follow.
+	if err := l.removeLaterHeld(segs[i+1:]); err != nil {
+		return err
 	}
 	if err := s.handle.file.Truncate(cut.size); err != nil {
 		return err
 	}
-	l.newNames = true
+	if err := s.handle.file.Sync(); err != nil {
+		return err
+	}
 	history := l.Epochs()
 	history.TruncateTo(end)
 	l.epochs.Store(&history)
 	return l.takeBackHeld(segs[:i+1], end)
+}
+
+// removeLaterHeld removes segments from the end of the log, newest first, so that a
+// crash in between leaves no hole.
+func (l *Log) removeLaterHeld(segs []*seg) error {
+	for _, s := range slices.Backward(segs) {
+		if err := l.unlinkHeld(s); err != nil {
+			return err
+		}
+	}
+	if len(segs) == 0 {
+		return nil
+	}
+	return l.fs.SyncDir(l.dir)
 }
 
 // reopenHeld makes s the segment that is appended to, with the extent cut.
@@ -144,8 +161,8 @@ func (l *Log) reopenHeld(s *seg, cut extent) error {
 	s.ext, s.index = cut, &x
 	s.sealed.Store(false)
 	s.extentMu.Unlock()
-	s.dirty = true
-	s.settled = false
+	s.dirty = s.dirty || cut.size > 0
+	s.settled, s.stale = false, true
 	// The next flush writes both index files from their beginnings: what they hold
 	// of the lost part must not stay behind the entries.
 	s.onDisk.offsets, s.onDisk.times = 0, 0
