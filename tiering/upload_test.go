@@ -512,3 +512,44 @@ func TestOptionsReportEveryFault(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// TestR2_LostPreviousObject: an upload whose predecessor is gone takes the state from the log, and goes on.
+func TestR2_LostPreviousObject(t *testing.T) {
+	r := newRig(t, nil)
+	l := r.lead(0, func(l *memLog) { l.segments(1) })
+	r.tiered(0, 10)
+	r.tier.Unlead(r.p(0))
+	require.NoError(t, r.store.Store.Delete(r.ctx, r.rows(0)[0].Key))
+	r.freshCache()
+	l.segments(1)
+	l.setGuard(r.elect(0))
+	r.tier.Lead(r.p(0), l)
+	r.tiered(0, 20)
+	r.consume(0, l, 10, 20)
+	st, err := r.tier.State(r.ctx, r.p(0))
+	require.NoError(t, err)
+	require.Equal(t, []record.EpochStart{{Epoch: 0, Start: 0}}, st.Epochs.Entries())
+}
+
+// TestR11_StateOfATierThatHoldsNothing: an empty one, and one whose start has jumped past all objects.
+func TestR11_StateOfATierThatHoldsNothing(t *testing.T) {
+	r := newRig(t, nil)
+	st, err := r.tier.State(r.ctx, r.p(0))
+	require.NoError(t, err)
+	require.Zero(t, st.Tiered)
+	require.Zero(t, st.Producers.Len())
+	r.lead(0, func(l *memLog) { l.segments(1) })
+	r.tiered(0, 10)
+	r.trim(0, 15)
+	st, err = r.tier.State(r.ctx, r.p(0))
+	require.NoError(t, err)
+	require.Equal(t, catalog.Bounds{Start: 15, Tiered: 15}, st.Bounds)
+	require.Equal(t, record.Offset(15), st.Producers.End())
+	require.Empty(t, st.Epochs.Entries())
+	_, err = r.tier.State(r.ctx, r.p(partitions+1))
+	require.Error(t, err)
+	epoch, end, err := r.tier.EpochEnd(r.ctx, r.p(0), 0)
+	require.NoError(t, err)
+	require.Equal(t, record.NoEpoch, epoch)
+	require.Equal(t, record.NoOffset, end)
+}
