@@ -47,6 +47,7 @@ const (
 	keyCreatePartitions        = 37
 	keyIncrementalAlterConfigs = 44
 	keyDescribeCluster         = 60
+	keyDescribeProducers       = 61
 	keyListConfigResources     = 74
 	keyDescribeTopicPartitions = 75
 )
@@ -82,6 +83,7 @@ var table = []api{
 	{keyIncrementalAlterConfigs, 0, 1, -1, beginIncrementalAlterConfigs},
 	{keyDescribeLogDirs, 1, 4, -1, beginDescribeLogDirs},
 	{keyDescribeCluster, 0, 2, -1, beginDescribeCluster},
+	{keyDescribeProducers, 0, 0, -1, beginDescribeProducers},
 	{keyListConfigResources, 0, 1, -1, beginListConfigResources},
 	{keyDescribeTopicPartitions, 0, 0, -1, beginDescribeTopicPartitions},
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -52,4 +53,52 @@ func TestU6_AnUnknownKeyLeavesTheConnection(t *testing.T) {
 	require.Zero(t, versions.ErrorCode)
 	require.Len(t, versions.ApiKeys, len(table))
 	require.Equal(t, int16(0), versions.ApiKeys[0].MinVersion, "Produce is shown from 0")
+}
+
+// Whatever its version, a request that asks for nothing is answered, and the connection stays.
+func TestEachAPIAnswersAnEmptyRequestInEachVersion(t *testing.T) {
+	h := build(t)
+	h.create(1, "a")
+	c := h.client()
+	before := unknownErrorsNow(t)
+	for _, a := range byNumber() {
+		for v := a.min; v <= a.max; v++ {
+			req := kmsg.RequestForKey(a.key)
+			req.SetVersion(v)
+			if d, ok := req.(interface{ Default() }); ok {
+				d.Default()
+			}
+			switch r := req.(type) {
+			case *kmsg.ProduceRequest:
+				r.Acks = 1
+			case *kmsg.ApiVersionsRequest:
+				r.ClientSoftwareName, r.ClientSoftwareVersion = "x", "1"
+			}
+			_, err := c.Send(req)
+			require.NoError(t, err)
+			_, err = c.Recv()
+			require.NoError(t, err, "%s v%d", kmsg.NameForKey(a.key), v)
+		}
+	}
+	require.Equal(t, before, unknownErrorsNow(t), "UNKNOWN_SERVER_ERROR is a bug")
+}
+
+// unknownErrorsNow reads the counter of answers that are bugs.
+func unknownErrorsNow(t *testing.T) float64 {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(unknownErrors)
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	return families[0].GetMetric()[0].GetCounter().GetValue()
+}
+
+func TestDescribeProducersOfWhatIsNotHere(t *testing.T) {
+	h := build(t)
+	req := kmsg.NewPtrDescribeProducersRequest()
+	topic := kmsg.NewDescribeProducersRequestTopic()
+	topic.Topic, topic.Partitions = "none", []int32{0}
+	req.Topics = append(req.Topics, topic)
+	got := ask[*kmsg.DescribeProducersResponse](h, 0, req)
+	require.Equal(t, int16(3), got.Topics[0].Partitions[0].ErrorCode)
 }
