@@ -91,10 +91,14 @@ var errBadStore = errors.New("tiering: the store accepted an object and does not
 
 // readBack compares the tail group in the store with what was built (H37).
 func (t *Tier) readBack(ctx context.Context, key string, b *object.Built) error {
+	return t.readBackFrom(ctx, t.upStore, key, b)
+}
+
+func (t *Tier) readBackFrom(ctx context.Context, store objstore.Store, key string, b *object.Built) error {
 	ctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
 	defer cancel()
 	got := make([]byte, len(b.Tail()))
-	err := t.upStore.ReadRange(ctx, key, b.TailPosition, got)
+	err := store.ReadRange(ctx, key, b.TailPosition, got)
 	switch {
 	case errors.Is(err, objstore.ErrNotFound), errors.Is(err, objstore.ErrRange):
 		t.m.mismatched.Inc()

@@ -19,6 +19,8 @@ type Catalog interface {
 	catalog.Segments
 	catalog.Uploads
 	catalog.Removals
+	// PutJobIntent announces an object that a compaction or merge is about to put.
+	PutJobIntent(ctx context.Context, j catalog.Job, in catalog.Intent) error
 	// Partition reads one row as it is now.
 	Partition(ctx context.Context, p catalog.PartitionID) (catalog.Partition, error)
 	// PurgeStep turns rows and intents of deleted topics into garbage, in bounded steps (H33).
@@ -28,10 +30,11 @@ type Catalog interface {
 // Options of a Tier. Store, Catalog, Cache and Cluster are required; zero values of the rest mean
 // the default in brackets.
 type Options struct {
-	// Store is the bucket, for reads; UploadStore and RemoveStore are the same bucket under the lower
-	// priorities of uploads and removal [Store]: objstore.Limiter's For with ColdRead, Upload and GC. The
-	// limiter bounds bandwidth and concurrency and backs off when the bucket throttles.
-	Store, UploadStore, RemoveStore objstore.Store
+	// Store is the bucket, for reads; UploadStore, RewriteStore and RemoveStore are the same bucket under
+	// the lower priorities of uploads, compaction and removal [Store]: objstore.Limiter's For with
+	// ColdRead, Upload, Compaction and GC. The limiter bounds bandwidth and concurrency and backs off
+	// when the bucket throttles.
+	Store, UploadStore, RewriteStore, RemoveStore objstore.Store
 
 	Catalog Catalog
 	// Cache keeps chunks of data; the caller opens and closes it.

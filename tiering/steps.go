@@ -53,7 +53,7 @@ func (w waiting) row(ctx context.Context, p catalog.PartitionID, o record.Offset
 func (w waiting) tail(ctx context.Context, s catalog.Segment) (*object.Tail, error) {
 	t := w.t
 	tail, err := t.read.tails.Get(ctx, s.Key, func(ctx context.Context) (*object.Tail, int64, error) {
-		return t.loadTail(ctx, s)
+		return t.loadTail(ctx, t.store, s)
 	})
 	return tail, broken(s, err)
 }
@@ -74,13 +74,13 @@ func broken(s catalog.Segment, err error) error {
 }
 
 // loadTail reads and parses a tail group: one GET.
-func (t *Tier) loadTail(ctx context.Context, s catalog.Segment) (*object.Tail, int64, error) {
+func (t *Tier) loadTail(ctx context.Context, store objstore.Store, s catalog.Segment) (*object.Tail, int64, error) {
 	size := s.Bytes - s.TailPosition
 	if s.TailPosition <= 0 || size < object.TrailerSize || size > maxTail {
 		return nil, 0, fmt.Errorf("%w: row says that the tail of %s is [%d,%d)", object.ErrFormat, s.Key, s.TailPosition, s.Bytes)
 	}
 	raw := make([]byte, size)
-	if err := t.store.ReadRange(ctx, s.Key, s.TailPosition, raw); err != nil {
+	if err := store.ReadRange(ctx, s.Key, s.TailPosition, raw); err != nil {
 		return nil, 0, err
 	}
 	tail, err := object.ParseTail(raw, s.TailPosition, s.Bytes)

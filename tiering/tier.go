@@ -22,10 +22,10 @@ type Tier struct {
 	bound identity
 	rows  *rowCache
 	read  *readers
-	// The same bucket under the three priorities.
-	store, upStore, gcStore objstore.Store
-	refused                 refusals
-	sched                   *scheduler
+	// The same bucket under the four priorities.
+	store, upStore, rewriteStore, gcStore objstore.Store
+	refused                               refusals
+	sched                                 *scheduler
 
 	// ctx is the life of everything that outlives a call: reads and uploads. work counts the
 	// goroutines of reads, which callers start; Close waits for them.
@@ -55,7 +55,8 @@ func Open(ctx context.Context, o Options) (*Tier, error) {
 		lanes: make(map[catalog.PartitionID]*lane),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.store, t.upStore, t.gcStore = o.Store, orStore(o.UploadStore, o.Store), orStore(o.RemoveStore, o.Store)
+	t.store, t.upStore = o.Store, orStore(o.UploadStore, o.Store)
+	t.rewriteStore, t.gcStore = orStore(o.RewriteStore, o.Store), orStore(o.RemoveStore, o.Store)
 	t.rows = newRowCache(o.RowTTL)
 	t.read = newReaders(t)
 	if err := t.identify(ctx); err != nil {

@@ -47,10 +47,13 @@ func NewBuilder(s Spec) (*Builder, error) {
 		spec: s, sha: sha256.New(), next: s.Base, epoch: record.NoEpoch,
 		minTime: record.NoTimestamp, maxTime: record.NoTimestamp, epochs: s.Epochs,
 	}
-	if s.Producers != nil {
+	switch {
+	case s.Rewrite != nil:
+		b.epochs, b.producers = s.Rewrite.Epochs, s.Rewrite.Producers
+	case s.Producers != nil:
 		b.producers = s.Producers.Clone()
 		b.producers.SkipTo(s.Base)
-	} else {
+	default:
 		b.producers = producer.New(s.Base, 0)
 	}
 	if s.Compacted {
@@ -79,23 +82,58 @@ func (b *Builder) Append(batch []byte) error {
 			return b.fault(err)
 		}
 	}
-	b.producers.Apply(h, control, b.spec.AppendTime)
-	b.epochs.Assign(h.LeaderEpoch, h.BaseOffset)
-	b.noteTimes(&sum)
+	if b.spec.Rewrite == nil {
+		b.producers.Apply(h, control, b.spec.AppendTime)
+		b.epochs.Assign(h.LeaderEpoch, h.BaseOffset)
+	}
+	b.note(batch, &sum)
+	return nil
+}
+
+// AppendUnread takes the next batch of a rewrite without looking at its records, which nobody can
+// decode: only its header and its CRC are judged (H19). Its keys enter no digest. Error: ErrBatch.
+func (b *Builder) AppendUnread(batch []byte) error {
+	h, err := record.ParseHeader(batch)
+	if err != nil {
+		return b.fault(err)
+	}
+	if h.Size() != len(batch) || b.spec.Rewrite == nil {
+		return b.fault(fmt.Errorf("%d bytes for a batch of %d that is not read", len(batch), h.Size()))
+	}
+	if err := record.CheckCRC(batch); err != nil {
+		return b.fault(err)
+	}
+	if err := b.admit(h); err != nil {
+		return err
+	}
+	b.note(batch, &record.Summary{Header: h, MinTimestamp: h.MaxTimestamp, MaxTimestamp: h.MaxTimestamp, Records: int(h.Count)})
+	return nil
+}
+
+// Restrict replaces the list of aborted transactions before Finish: those that still have a record or
+// their marker in a rewrite (C2).
+func (b *Builder) Restrict(aborted producer.AbortedList) { b.spec.Aborted = aborted }
+
+// CleanSince sets what the footer says of it, before Finish.
+func (b *Builder) CleanSince(ms int64) { b.spec.CleanSince = ms }
+
+// note counts a batch that was judged.
+func (b *Builder) note(batch []byte, sum *record.Summary) {
+	h := sum.Header
+	b.noteTimes(sum)
 	b.sha.Write(batch)
 	b.crc = crc32.Update(b.crc, castagnoli, batch)
 	b.position += int64(len(batch))
 	b.next, b.epoch = h.NextOffset(), h.LeaderEpoch
 	b.records += int64(sum.Records)
 	b.batches++
-	return nil
 }
 
 // admit holds the batch against the ones before it and the object's limits.
 func (b *Builder) admit(h record.Header) error {
 	first := b.batches == 0
 	switch {
-	case first && h.BaseOffset != b.spec.Base:
+	case first && b.spec.Rewrite == nil && h.BaseOffset != b.spec.Base:
 		return b.fault(fmt.Errorf("first batch at offset %d, not %d", h.BaseOffset, b.spec.Base))
 	case h.BaseOffset < b.next:
 		return b.fault(fmt.Errorf("batch at offset %d below %d", h.BaseOffset, b.next))
@@ -103,7 +141,7 @@ func (b *Builder) admit(h record.Header) error {
 		return b.fault(fmt.Errorf("batch ends at offset %d above %d", h.NextOffset(), b.spec.Next))
 	case h.LeaderEpoch < b.epoch:
 		return b.fault(fmt.Errorf("leader epoch %d after %d", h.LeaderEpoch, b.epoch))
-	case first:
+	case first || b.spec.Rewrite != nil:
 		return nil
 	case h.LastOffset()-b.spec.Base > MaxSpan,
 		b.spec.MaxBytes > 0 && b.position+int64(h.Size()) > b.spec.MaxBytes:
@@ -147,10 +185,12 @@ func (b *Builder) Finish(data io.ReaderAt) (*Built, error) {
 		return nil, b.fault(errors.New("no batches"))
 	}
 	s := &b.spec
-	b.producers.SkipTo(s.Next)
-	b.producers.Settle(b.producers.End())
-	if s.ProducerIdle > 0 {
-		b.producers.Expire(s.AppendTime, s.ProducerIdle)
+	if s.Rewrite == nil {
+		b.producers.SkipTo(s.Next)
+		b.producers.Settle(b.producers.End())
+		if s.ProducerIdle > 0 {
+			b.producers.Expire(s.AppendTime, s.ProducerIdle)
+		}
 	}
 	f := Footer{
 		Cluster: s.Cluster, Topic: s.Topic, TopicName: s.TopicName, Partition: s.Partition,

@@ -20,9 +20,19 @@ type Digest struct {
 }
 
 const (
-	digestEntry  = 20
+	// DigestHeader is the size of the count that a digest block begins with, DigestSize that of one
+	// digest: a reader may take the block in pieces.
+	DigestHeader = 4
+	DigestSize   = 20
+
 	tombstoneBit = 1 << 31
 )
+
+// ParseDigest reads one digest, the first DigestSize bytes of raw.
+func ParseDigest(raw []byte) Digest {
+	v := binary.BigEndian.Uint32(raw[16:DigestSize])
+	return Digest{Key: [16]byte(raw), Delta: v &^ tombstoneBit, Tombstone: v&tombstoneBit != 0}
+}
 
 // digester collects digests batch by batch.
 type digester struct {
@@ -77,7 +87,7 @@ func (d *digester) appendTo(dst []byte) []byte {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	dst = slices.Grow(dst, len(keys)*digestEntry)[:begin]
+	dst = slices.Grow(dst, len(keys)*DigestSize)[:begin]
 	for _, k := range keys {
 		dst = append(dst, k[:]...)
 		dst = binary.BigEndian.AppendUint32(dst, d.last[k])
@@ -87,15 +97,13 @@ func (d *digester) appendTo(dst []byte) []byte {
 
 // ParseDigests reads a digest block. Keys must rise. Error: ErrFormat.
 func ParseDigests(block []byte) ([]Digest, error) {
-	n, err := entryCount(block, digestEntry)
+	n, err := entryCount(block, DigestSize)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Digest, n)
 	for i := range out {
-		raw := block[4+i*digestEntry:]
-		v := binary.BigEndian.Uint32(raw[16:])
-		out[i] = Digest{Key: [16]byte(raw), Delta: v &^ tombstoneBit, Tombstone: v&tombstoneBit != 0}
+		out[i] = ParseDigest(block[DigestHeader+i*DigestSize:])
 		if i > 0 && bytes.Compare(out[i-1].Key[:], out[i].Key[:]) >= 0 {
 			return nil, fmt.Errorf("%w: digest %d does not rise", ErrFormat, i)
 		}

@@ -314,7 +314,7 @@ func FuzzParseDigests(f *testing.F) {
 	f.Add(make([]byte, 24))
 	f.Fuzz(func(t *testing.T, block []byte) {
 		if d, err := ParseDigests(block); err == nil {
-			require.Len(t, block, 4+len(d)*digestEntry)
+			require.Len(t, block, 4+len(d)*DigestSize)
 		}
 	})
 }

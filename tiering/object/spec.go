@@ -34,9 +34,20 @@ type Spec struct {
 	ProducerIdle int64
 	// Aborted lists every aborted transaction with a record in the range.
 	Aborted producer.AbortedList
+	// Rewrite makes the object one that replaces others: batches may be missing from its range, the
+	// first may begin above Base, and the state at Next is given. Epochs, Producers and ProducerIdle
+	// are then not used.
+	Rewrite *End
 	// MaxBytes ends the object before the batch that would make its data larger; 0: no limit. The
 	// first batch always fits.
 	MaxBytes int64
+}
+
+// End is the state at the end of a range, as the last replaced object has it: it cannot be computed
+// from batches of which compaction has taken some (R2).
+type End struct {
+	Epochs    record.EpochHistory
+	Producers *producer.State
 }
 
 func (s *Spec) validate() error {
@@ -45,6 +56,10 @@ func (s *Spec) validate() error {
 		return fmt.Errorf("object: range [%d,%d)", s.Base, s.Next)
 	case len(s.Attempt) == 0 || len(s.Attempt) > 64:
 		return fmt.Errorf("object: attempt id %q", s.Attempt)
+	case s.Rewrite != nil && (s.Rewrite.Producers == nil || s.Rewrite.Producers.End() != s.Next):
+		return fmt.Errorf("object: a rewrite of [%d,%d) without the state at its end", s.Base, s.Next)
+	case s.Rewrite != nil && s.Next-s.Base > MaxSpan:
+		return fmt.Errorf("object: a rewrite of [%d,%d) covers more than %d offsets", s.Base, s.Next, MaxSpan)
 	case len(s.TopicName) > 249:
 		return fmt.Errorf("object: topic name of %d bytes", len(s.TopicName))
 	}

@@ -1,0 +1,229 @@
+package tiering
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+
+	"tidemark/catalog"
+	"tidemark/record"
+	"tidemark/record/producer"
+	"tidemark/tiering/object"
+)
+
+// Input is a live object as a compaction or merge reads it: through the bucket, past the cache. It holds
+// the object's footer and its aborted transactions. It may be used by one goroutine at a time.
+type Input struct {
+	t       *Tier
+	row     catalog.Segment
+	tail    object.Footer
+	epochs  record.EpochHistory
+	aborted producer.AbortedList
+}
+
+// OpenInput reads the tail group of a row's object: one small GET, or none if a reader has it in memory.
+// Errors: ErrStorage if the object is lost or damaged, the store's, the context's.
+func (t *Tier) OpenInput(ctx context.Context, row catalog.Segment) (*Input, error) {
+	tail, ok := t.read.tails.TryGet(row.Key)
+	if !ok {
+		ctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
+		defer cancel()
+		var err error
+		if tail, _, err = t.loadTail(ctx, t.rewriteStore, row); err != nil {
+			return nil, inputError(row, err)
+		}
+	}
+	return &Input{t: t, row: row, tail: tail.Footer, epochs: tail.Epochs, aborted: tail.Aborted(nil, row.Base, row.Next)}, nil
+}
+
+// inputError marks what says that a live object is lost or damaged.
+func inputError(row catalog.Segment, err error) error {
+	var lost *brokenError
+	if errors.As(broken(row, err), &lost) {
+		return fmt.Errorf("%w: %w", ErrStorage, lost)
+	}
+	return err
+}
+
+// Aborted lists the aborted transactions that have a record or their marker in the object.
+func (in *Input) Aborted() producer.AbortedList { return in.aborted }
+
+// Digests is the number of keys in the digest block; false if the object has no such block.
+func (in *Input) Digests() (int64, bool) {
+	b, ok := in.tail.Block(object.BlockDigests)
+	return (b.Length - object.DigestHeader) / object.DigestSize, ok
+}
+
+// State reads epochs and producers at the object's end. Errors as OpenInput.
+func (in *Input) State(ctx context.Context) (object.End, error) {
+	b, ok := in.tail.ProducerBlock()
+	if !ok {
+		return object.End{}, inputError(in.row, fmt.Errorf("%w: no producer state", object.ErrFormat))
+	}
+	raw := make([]byte, b.Length)
+	ctx, cancel := context.WithTimeout(ctx, in.t.o.CallTimeout)
+	defer cancel()
+	if err := in.t.rewriteStore.ReadRange(ctx, in.row.Key, b.Position, raw); err != nil {
+		return object.End{}, inputError(in.row, err)
+	}
+	s, err := in.tail.ParseProducers(raw)
+	if err != nil {
+		return object.End{}, inputError(in.row, err)
+	}
+	return object.End{Epochs: in.epochs, Producers: s}, nil
+}
+
+// DigestReader gives the digests of an object, by rising key.
+type DigestReader struct {
+	in    *Input
+	block object.Block
+	buf   []byte
+	rest  []byte // of buf
+	at    int64  // in the block, of what is read next
+	left  int64  // digests
+	crc   uint32
+	last  [16]byte
+	begun bool
+}
+
+// ReadDigests begins to read the digest block, buffer bytes with each GET.
+func (in *Input) ReadDigests(buffer int) *DigestReader {
+	b, _ := in.tail.Block(object.BlockDigests)
+	size := int64(max(buffer, object.DigestSize) / object.DigestSize * object.DigestSize)
+	n, _ := in.Digests()
+	return &DigestReader{in: in, block: b, left: n, buf: make([]byte, min(size, max(n, 1)*object.DigestSize)+object.DigestHeader)}
+}
+
+// Next returns the next key, the offset of its last committed record, and whether that is a tombstone;
+// io.EOF at the end, when the block's checksum was right. Errors as OpenInput.
+func (r *DigestReader) Next(ctx context.Context) (key [16]byte, last record.Offset, tombstone bool, err error) {
+	if len(r.rest) == 0 {
+		if err := r.fill(ctx); err != nil {
+			return key, 0, false, err
+		}
+	}
+	d := object.ParseDigest(r.rest)
+	r.rest = r.rest[object.DigestSize:]
+	if r.begun && string(d.Key[:]) <= string(r.last[:]) {
+		return key, 0, false, inputError(r.in.row, fmt.Errorf("%w: digests do not rise", object.ErrFormat))
+	}
+	r.last, r.begun = d.Key, true
+	return d.Key, r.in.row.Base + record.Offset(d.Delta), d.Tombstone, nil
+}
+
+func (r *DigestReader) fill(ctx context.Context) error {
+	if r.at >= r.block.Length {
+		if r.block.Flags != 0 || r.crc != r.block.CRC {
+			return inputError(r.in.row, fmt.Errorf("%w: checksum of the digests", object.ErrFormat))
+		}
+		return io.EOF
+	}
+	head := 0
+	if r.at == 0 {
+		head = object.DigestHeader
+	}
+	window := r.buf[:min(int64(len(r.buf)-object.DigestHeader+head), r.block.Length-r.at)]
+	ctx, cancel := context.WithTimeout(ctx, r.in.t.o.CallTimeout)
+	defer cancel()
+	if err := r.in.t.rewriteStore.ReadRange(ctx, r.in.row.Key, r.block.Position+r.at, window); err != nil {
+		return inputError(r.in.row, err)
+	}
+	r.crc = crc32.Update(r.crc, castagnoli, window)
+	r.at += int64(len(window))
+	if r.rest = window[head:]; len(r.rest) == 0 {
+		return r.fill(ctx)
+	}
+	if len(r.rest)%object.DigestSize != 0 {
+		return inputError(r.in.row, fmt.Errorf("%w: a digest block of %d bytes", object.ErrFormat, r.block.Length))
+	}
+	return nil
+}
+
+// BatchReader gives the batches of an object in offset order and reads all of the object on the way.
+type BatchReader struct {
+	in   *Input
+	buf  []byte
+	rest []byte // of buf: data that was read and not returned
+	at   int64  // in the object, of what is read next
+	sum  hash.Hash
+}
+
+// ReadBatches begins to read the whole object.
+func (in *Input) ReadBatches() *BatchReader {
+	return &BatchReader{in: in, buf: make([]byte, min(inspectStep, in.row.DataBytes)), sum: sha256.New()}
+}
+
+// Next returns the next batch, which holds until the next call, and whether it is the object's last;
+// io.EOF at the end, when the length and the SHA-256 of the whole object were those of its row (C11):
+// what was made of its batches must not be used before. Errors as OpenInput.
+func (r *BatchReader) Next(ctx context.Context) (batch []byte, last bool, err error) {
+	if len(r.rest) == 0 && r.at >= r.in.row.DataBytes {
+		return nil, false, r.finish(ctx)
+	}
+	for {
+		h, err := record.ParseHeader(r.rest)
+		if err == nil && h.Size() <= len(r.rest) {
+			batch, r.rest = r.rest[:h.Size():h.Size()], r.rest[h.Size():]
+			return batch, len(r.rest) == 0 && r.at >= r.in.row.DataBytes, nil
+		}
+		if err != nil && !errors.Is(err, record.ErrTruncated) || r.at >= r.in.row.DataBytes {
+			return nil, false, inputError(r.in.row, fmt.Errorf("%w: batch before byte %d: %w", errDigest, r.at, orTruncated(err)))
+		}
+		if err := r.fill(ctx, max(h.Size(), record.HeaderSize)); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+func orTruncated(err error) error {
+	if err == nil {
+		return record.ErrTruncated
+	}
+	return err
+}
+
+// fill reads more data behind what is left, so that need bytes fit.
+func (r *BatchReader) fill(ctx context.Context, need int) error {
+	if need > len(r.buf) {
+		grown := make([]byte, need)
+		r.rest = grown[:copy(grown, r.rest)]
+		r.buf = grown
+	} else {
+		r.rest = r.buf[:copy(r.buf, r.rest)]
+	}
+	have := len(r.rest)
+	window := r.buf[have:min(int64(len(r.buf)), int64(have)+r.in.row.DataBytes-r.at)]
+	if err := r.read(ctx, window); err != nil {
+		return err
+	}
+	r.rest = r.buf[:have+len(window)]
+	return nil
+}
+
+func (r *BatchReader) read(ctx context.Context, window []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, r.in.t.o.PutTimeout)
+	defer cancel()
+	if err := r.in.t.rewriteStore.ReadRange(ctx, r.in.row.Key, r.at, window); err != nil {
+		return inputError(r.in.row, err)
+	}
+	r.sum.Write(window)
+	r.at += int64(len(window))
+	return nil
+}
+
+// finish reads what lies behind the data and compares the whole with the row.
+func (r *BatchReader) finish(ctx context.Context) error {
+	for r.at < r.in.row.Bytes {
+		if err := r.read(ctx, r.buf[:min(int64(len(r.buf)), r.in.row.Bytes-r.at)]); err != nil {
+			return err
+		}
+	}
+	if got := [32]byte(r.sum.Sum(nil)); got != r.in.row.SHA256 {
+		return inputError(r.in.row, fmt.Errorf("%w: SHA-256 %x, its row says %x", errDigest, got, r.in.row.SHA256))
+	}
+	return io.EOF
+}
