@@ -35,6 +35,7 @@ type house struct {
 	follower *metadata.Follower
 	handlers *Handlers
 	addr     string
+	registry *prometheus.Registry
 }
 
 // frozen is a catalog that can be made to not answer.
@@ -137,9 +138,9 @@ func build(t *testing.T, environ ...string) *house {
 	require.NoError(t, err)
 	store, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "catalog.db"), sqlite.Options{})
 	require.NoError(t, err)
-	h := &house{t: t, store: &frozen{Store: store}}
+	h := &house{t: t, store: &frozen{Store: store}, registry: prometheus.NewRegistry()}
 
-	server, err := wire.Listen(ctx, wire.Options{Listeners: []wire.ListenerOptions{
+	server, err := wire.Listen(ctx, wire.Options{Metrics: wire.NewMetrics(h.registry), Listeners: []wire.ListenerOptions{
 		{Name: "PLAINTEXT", Address: "127.0.0.1:0"}, {Name: "INSIDE", Address: "127.0.0.1:0"},
 	}})
 	require.NoError(t, err)
@@ -163,11 +164,10 @@ func build(t *testing.T, environ ...string) *house {
 	require.NoError(t, err)
 	cluster, err := store.Cluster(ctx)
 	require.NoError(t, err)
-	registry := prometheus.NewRegistry()
 	h.handlers = New(Options{
 		Broker: 1, Cluster: cluster, Config: cfg, Defaults: &defaults, Metadata: h.follower, Groups: groups,
-		Partitions: partition.NewSet(partition.SetOptions{Broker: 1, Log: log, Registerer: registry}),
-		Catalog:    h.store, Log: log, Registerer: registry,
+		Partitions: partition.NewSet(partition.SetOptions{Broker: 1, Log: log, Registerer: h.registry}),
+		Catalog:    h.store, Log: log, Registerer: h.registry,
 	})
 	h.serve(server, groups)
 	return h
