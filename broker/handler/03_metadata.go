@@ -67,13 +67,14 @@ func metadataTopics(v view, r *kmsg.MetadataRequest, failed map[string]error) []
 	}
 	seenName, seenID := map[string]bool{}, map[catalog.TopicID]bool{}
 	for _, t := range r.Topics {
-		switch {
-		case t.Topic != nil && !seenName[*t.Topic]:
-			seenName[*t.Topic] = true
-			out = append(out, show.named(t, failed))
-		case t.Topic == nil && !seenID[t.TopicID]:
+		// An id goes before a name: the Java client sends an empty name with it.
+		switch byID := t.Topic == nil || t.TopicID != [16]byte{}; {
+		case byID && !seenID[t.TopicID]:
 			seenID[t.TopicID] = true
 			out = append(out, show.byID(t.TopicID))
+		case !byID && !seenName[*t.Topic]:
+			seenName[*t.Topic] = true
+			out = append(out, show.named(*t.Topic, failed[*t.Topic]))
 		}
 	}
 	return out
@@ -87,7 +88,7 @@ func (h *Handlers) missing(r *kmsg.MetadataRequest) []string {
 	im := h.Metadata.Image()
 	var names []string
 	for _, t := range r.Topics {
-		if t.Topic == nil || slices.Contains(names, *t.Topic) {
+		if t.Topic == nil || t.TopicID != [16]byte{} || slices.Contains(names, *t.Topic) {
 			continue
 		}
 		if _, there := im.Topic(*t.Topic); !there && checkTopicName(*t.Topic) == nil {
@@ -135,24 +136,22 @@ type topicShow struct {
 	version int16
 }
 
-func (s topicShow) named(t kmsg.MetadataRequestTopic, failed map[string]error) kmsg.MetadataResponseTopic {
-	found, ok := s.view.im.Topic(*t.Topic)
-	if ok && (t.TopicID == [16]byte{} || s.version >= 12) {
+// named shows the topic of a name; failed says why it could not be created, if that was tried.
+func (s topicShow) named(name string, failed error) kmsg.MetadataResponseTopic {
+	if found, ok := s.view.im.Topic(name); ok {
 		return s.topic(found)
 	}
 	e := kmsg.NewMetadataResponseTopic()
-	e.Topic, e.Partitions = t.Topic, []kmsg.MetadataResponseTopicPartition{}
-	nameErr := checkTopicName(*t.Topic)
+	e.Topic, e.Partitions = &name, []kmsg.MetadataResponseTopicPartition{}
+	nameErr := checkTopicName(name)
 	switch {
-	case ok: // v10 and v11 have a field for the id that may not be used
-		e.ErrorCode = kerr.InvalidRequest.Code
 	case nameErr != nil:
 		e.ErrorCode = codeFor(nameErr)
-	case failed[*t.Topic] != nil && catalog.Unavailable(failed[*t.Topic]):
+	case catalog.Unavailable(failed):
 		// Clients retry this one for a topic; REQUEST_TIMED_OUT some of them do not.
 		e.ErrorCode = kerr.LeaderNotAvailable.Code
-	case failed[*t.Topic] != nil:
-		e.ErrorCode = codeFor(failed[*t.Topic])
+	case failed != nil:
+		e.ErrorCode = codeFor(failed)
 	default:
 		e.ErrorCode = kerr.UnknownTopicOrPartition.Code
 	}

@@ -76,10 +76,16 @@ func TestMetadataByID(t *testing.T) {
 		req.Topics = append(req.Topics, topic)
 		return req
 	}
-	got := ask[*kmsg.MetadataResponse](h, 12, byID(a.ID))
-	require.Zero(t, got.Topics[0].ErrorCode)
-	require.Equal(t, "a", *got.Topics[0].Topic)
-	got = ask[*kmsg.MetadataResponse](h, 12, byID(catalog.NewUUID()))
+	for _, name := range []*string{nil, kmsg.StringPtr(""), kmsg.StringPtr("a")} { // the Java client sends ""
+		req := byID(a.ID)
+		req.Topics[0].Topic = name
+		got := ask[*kmsg.MetadataResponse](h, 13, req)
+		require.Len(t, got.Topics, 1)
+		require.Zero(t, got.Topics[0].ErrorCode)
+		require.Equal(t, "a", *got.Topics[0].Topic)
+		require.Equal(t, a.ID, catalog.TopicID(got.Topics[0].TopicID))
+	}
+	got := ask[*kmsg.MetadataResponse](h, 12, byID(catalog.NewUUID()))
 	require.Equal(t, kerr.UnknownTopicID.Code, got.Topics[0].ErrorCode)
 	require.Nil(t, got.Topics[0].Topic)
 	got = ask[*kmsg.MetadataResponse](h, 10, byID(a.ID))
