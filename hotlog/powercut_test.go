@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,16 @@ import (
 	"tidemark/record"
 )
 
-// cutter runs a log towards a power cut and knows what was promised by then.
+// promise is what the log has said when the power goes.
+type promise struct {
+	flushed record.Offset // all below it is there, from start on
+	start   record.Offset // the highest local start that may be seen
+	resetTo record.Offset // of a Reset that runs; -1
+	twin    *twin
+}
+
+// cutter runs a log towards a power cut. The cut may come while a background flush
+// works, so what it needs is published whole.
 type cutter struct {
 	t    *testing.T
 	rnd  *rand.Rand
@@ -27,14 +37,17 @@ type cutter struct {
 	written map[string]bool
 	epoch   record.Epoch
 
-	flushed record.Offset // promised: all below it, from start on
-	start   record.Offset // the highest local start that may be seen
-	resetTo record.Offset // of a Reset that runs; -1
-	cut     string        // where the disk is after the cut; "" before
-	atFlush record.Offset
-	atStart record.Offset
-	atReset record.Offset
-	atTwin  *twin
+	now       promise
+	published atomic.Pointer[promise]
+	atCut     atomic.Pointer[promise] // nil before the cut
+	disk      string                  // where the disk is after it
+}
+
+// publish makes what is promised now what a cut is held to.
+func (c *cutter) publish() {
+	p := c.now
+	p.twin = c.twin.clone()
+	c.published.Store(&p)
 }
 
 // TestPowerCuts: at any change of the disk, the power goes. The log opens; all that
@@ -47,7 +60,8 @@ func TestPowerCuts(t *testing.T) {
 	}
 	root := t.TempDir()
 	for seed := range uint64(rounds) {
-		c := &cutter{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), twin: newTwin(), epoch: 1, resetTo: -1, written: map[string]bool{}}
+		c := &cutter{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), twin: newTwin(), epoch: 1, written: map[string]bool{}}
+		c.now.resetTo = -1
 		dir := filepath.Join(root, fmt.Sprint(seed))
 		require.NoError(t, os.Mkdir(dir, 0o755))
 		c.run(dir)
@@ -65,17 +79,22 @@ func (c *cutter) run(dir string) {
 	c.o.Config.SegmentBytes = 1 + c.rnd.Int64N(1500)
 	c.o.Config.IndexIntervalBytes = c.rnd.IntN(300)
 	c.o.Config.FlushMessages = c.rnd.Int64N(3)
-	at := 1 + c.rnd.IntN(400)
+	at, chance := 1+c.rnd.IntN(400), rand.New(rand.NewPCG(c.rnd.Uint64(), 2))
+	c.disk = dir + ".cut"
+	c.publish()
 	c.fs.OnStep(func(step int) {
-		if step == at {
-			c.cut = dir + ".cut"
-			c.atFlush, c.atStart, c.atReset, c.atTwin = c.flushed, c.start, c.resetTo, c.twin.clone()
-			require.NoError(c.t, c.fs.Cut(c.rnd.IntN, c.cut))
+		if step != at {
+			return
 		}
+		if err := c.fs.Cut(chance.IntN, c.disk); err != nil {
+			c.t.Error(err)
+		}
+		c.atCut.Store(c.published.Load())
 	})
 	c.reopen()
-	for c.cut == "" {
+	for c.atCut.Load() == nil {
 		c.step()
+		c.publish()
 		c.log.work.Wait()
 	}
 	require.NoError(c.t, c.log.Close())
@@ -94,28 +113,30 @@ func (c *cutter) step() {
 		require.NoError(c.t, c.log.Roll(RollTime))
 	case 1:
 		// The promise holds from the moment of the call: what is freed may be gone.
-		c.start = max(c.start, c.twin.end)
+		c.now.start = c.twin.end
+		c.publish()
 		_, err := c.log.Free(c.offset())
 		require.NoError(c.t, err)
 		c.twin.start = c.log.Bounds().LocalStart
-		c.start = c.twin.start
+		c.now.start = c.twin.start
 	case 2:
 		to := c.offset()
 		before := c.twin.clone()
 		before.truncate(to)
-		c.flushed = min(c.flushed, before.end)
+		c.now.flushed = min(c.now.flushed, before.end)
+		c.publish()
 		require.NoError(c.t, c.log.TruncateTo(to))
 		c.twin.truncate(to)
 		c.epoch++
 	case 3:
 		_, err := c.log.Flush()
 		require.NoError(c.t, err)
-		c.flushed = c.twin.end
+		c.now.flushed = c.twin.end
 	case 4:
 		c.reset()
 	case 5:
 		require.NoError(c.t, c.log.Close())
-		c.flushed = c.twin.end
+		c.now.flushed = c.twin.end
 		c.reopen()
 	case 6:
 		kill(c.log)
@@ -135,10 +156,11 @@ func (c *cutter) reset() {
 		return
 	}
 	start := c.twin.end + record.Offset(c.rnd.IntN(4))
-	c.resetTo = start
+	c.now.resetTo = start
+	c.publish()
 	require.NoError(c.t, c.log.Reset(start, c.log.Epochs(), c.log.Producers()))
-	c.resetTo = -1
-	c.twin.start, c.twin.end, c.start, c.flushed = start, start, start, start
+	c.twin.start, c.twin.end = start, start
+	c.now = promise{flushed: start, start: start, resetTo: -1}
 }
 
 func (c *cutter) append() {
@@ -158,27 +180,27 @@ func (c *cutter) append() {
 	require.NoError(c.t, err)
 	require.NoError(c.t, c.twin.took(b))
 	if c.o.Config.FlushMessages == 1 {
-		c.flushed = out.Next
+		c.now.flushed = out.Next
 	}
 }
 
 // check opens what the power cut left.
 func (c *cutter) check() {
 	o := c.o
-	o.FS, o.Dir = disktest.New(c.cut), filepath.Join(c.cut, "p")
+	o.FS, o.Dir = disktest.New(c.disk), filepath.Join(c.disk, "p")
 	l, err := Open(context.Background(), o)
 	require.NoError(c.t, err)
 	defer func() { require.NoError(c.t, l.Close()) }()
-	b := l.Bounds()
-	if c.atReset >= 0 && b.LocalStart == c.atReset && b.End == c.atReset {
+	b, p := l.Bounds(), c.atCut.Load()
+	if p.resetTo >= 0 && b.LocalStart == p.resetTo && b.End == p.resetTo {
 		return
 	}
-	require.GreaterOrEqual(c.t, b.End, c.atFlush, "flushed up to %d", c.atFlush)
-	require.LessOrEqual(c.t, b.LocalStart, max(c.atStart, c.atFlush))
-	c.atTwin.holds(c.t, l, max(b.LocalStart, c.atTwin.start), c.atFlush)
-	seen := c.atTwin.clone()
-	seen.truncate(max(b.LocalStart, c.atFlush))
-	c.adopt(seen, l, max(b.LocalStart, c.atFlush), b.End)
+	require.GreaterOrEqual(c.t, b.End, p.flushed, "flushed up to %d", p.flushed)
+	require.LessOrEqual(c.t, b.LocalStart, max(p.start, p.flushed))
+	p.twin.holds(c.t, l, max(b.LocalStart, p.twin.start), p.flushed)
+	seen := p.twin.clone()
+	seen.truncate(max(b.LocalStart, p.flushed))
+	c.adopt(seen, l, max(b.LocalStart, p.flushed), b.End)
 	seen.knows(c.t, l)
 	add(c.t, l, plain(1, 0))
 }

@@ -79,7 +79,6 @@ func cutSection(s *seg, h *handle, want span) (*Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty := &Section{First: want.from, Next: want.from}
 	w.Reset(h.file.OS(), pos, ext.size)
 	for w.Next() && w.Header().LastOffset() < want.from {
 	}
@@ -93,7 +92,7 @@ func cutSection(s *seg, h *handle, want span) (*Section, error) {
 	}
 	if first.LastOffset() < want.from || first.NextOffset() > want.bound ||
 		int64(first.Size()) > want.maxBytes && !want.atLeastOne {
-		return empty, nil
+		return &Section{First: want.from, Next: want.from}, nil
 	}
 	end, next := w.After(), first.NextOffset()
 	limit := ext.size

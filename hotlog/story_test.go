@@ -126,9 +126,7 @@ func read(t testing.TB, l *Log, from, bound record.Offset) []record.Header {
 		if s.Len == 0 {
 			return out
 		}
-		for _, h := range headersOf(t, s) {
-			out = append(out, h)
-		}
+		out = append(out, headersOf(t, s)...)
 		require.Greater(t, s.Next, from)
 		from = s.Next
 		s.Release()
