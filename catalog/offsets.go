@@ -65,6 +65,7 @@ type Store interface {
 	Brokers
 	Topics
 	States
+	Replicas
 	Segments
 	Uploads
 	Removals
