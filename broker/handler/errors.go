@@ -98,6 +98,7 @@ var unknownErrors = prometheus.NewCounter(prometheus.CounterOpts{
 type metrics struct {
 	fetchedHot, fetchedCold prometheus.Counter
 	produceErrors           prometheus.Counter
+	panics                  prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -108,9 +109,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "tidemark_fetch_cold_bytes_total", Help: "Bytes of batches given to fetches from the object tier."}),
 		produceErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tidemark_produce_errors_total", Help: "Partitions of produce requests that were answered with an error."}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tidemark_kafka_wait_panics_total", Help: "Panics in the waiting part of a request. Each is a bug."}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.fetchedHot, m.fetchedCold, m.produceErrors, unknownErrors)
+		reg.MustRegister(m.fetchedHot, m.fetchedCold, m.produceErrors, m.panics, unknownErrors)
 	}
 	return m
 }

@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,13 +78,19 @@ func (h *Handlers) Refuse(c *wire.Conn, req *wire.Request) wire.Reply {
 	return wire.Unsupported(req)
 }
 
-// later runs wait on a goroutine and sends what it returns. wait must end soon after ctx does.
+// later runs wait on a goroutine and sends what it returns. wait must end soon after ctx does. A panic
+// closes the connection, as one on the connection's own goroutine does.
 func (h *Handlers) later(wait func() wire.Reply) wire.Reply {
 	p := wire.NewPending()
-	h.waits.Add(1)
-	go func() {
-		defer h.waits.Done()
+	h.waits.Go(func() {
+		defer func() {
+			if r := recover(); r != nil {
+				h.metrics.panics.Inc()
+				h.Log.Error("a request that waited panicked", "panic", r, "stack", string(debug.Stack()))
+				p.Resolve(wire.CloseConn("panic"))
+			}
+		}()
 		p.Resolve(wait())
-	}()
+	})
 	return wire.Later(p)
 }

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -80,6 +81,9 @@ func (s *Set) settleAll(ctx context.Context) {
 	s.mu.Unlock()
 }
 
+// errNoLeader: the catalog names no leader at present.
+var errNoLeader = errors.New("the partition has no leader")
+
 // note keeps the reason why a partition is offline, and logs it once.
 func (s *Set) note(w wanted, err error) {
 	s.mu.Lock()
@@ -90,7 +94,9 @@ func (s *Set) note(w wanted, err error) {
 		return
 	}
 	s.fails[w.row.ID] = err
-	if old == nil || old.Error() != err.Error() {
+	switch {
+	case errors.Is(err, errNoLeader): // an election follows; readiness tells if none does
+	case old == nil || old.Error() != err.Error():
 		s.opts.Log.Warn("partition is offline; trying again", "topic", w.topic.Name, "partition", w.row.ID.Partition, "error", err)
 	}
 }
@@ -107,7 +113,7 @@ func (s *Set) settleOne(ctx context.Context, w wanted) error {
 	if w.row.Leader != s.opts.Broker {
 		p.Unlead()
 		if w.row.Leader == catalog.NoBroker {
-			return fmt.Errorf("%s-%d has no leader", w.topic.Name, w.row.ID.Partition)
+			return fmt.Errorf("%w: %s-%d", errNoLeader, w.topic.Name, w.row.ID.Partition)
 		}
 		return nil
 	}
