@@ -66,6 +66,7 @@ type flushPlan struct {
 	dirty     []*seg // data to sync, oldest first
 	snapshots []*seg // producer states to write
 	names     bool
+	dir       bool // the directory's own name, too
 	txns      bool // aborted transactions were learned
 	epochs    record.EpochHistory
 }
@@ -76,7 +77,7 @@ func (l *Log) planFlush() flushPlan {
 	segs := *l.segs.Load()
 	p := flushPlan{
 		end: record.Offset(l.end.Load()), active: l.active, size: l.active.extent().size,
-		names: l.newNames, txns: l.newAborted, epochs: *l.epochs.Load(),
+		names: l.newNames, dir: l.newDir, txns: l.newAborted, epochs: *l.epochs.Load(),
 	}
 	for _, s := range segs {
 		if s.dirty {
@@ -87,7 +88,7 @@ func (l *Log) planFlush() flushPlan {
 			p.snapshots = append(p.snapshots, s)
 		}
 	}
-	l.newNames, l.newAborted, l.waking, l.unflushed = false, false, false, 0
+	l.newNames, l.newDir, l.newAborted, l.waking, l.unflushed = false, false, false, false, 0
 	l.waitingSince.Store(0)
 	return p
 }
@@ -110,16 +111,27 @@ func (l *Log) syncHeld(store bool) error {
 			return l.retriable("write aborted transactions", err)
 		}
 	}
-	if p.names || p.txns {
-		if err := l.fs.SyncDir(l.dir); err != nil {
-			return l.fail("sync directory", err)
-		}
+	if err := l.syncNames(p); err != nil {
+		return l.fail("sync directory", err)
 	}
 	l.flushed.Store(max(l.flushed.Load(), int64(p.end)))
 	if !store {
 		return nil
 	}
 	return l.storeHeld(p)
+}
+
+// syncNames makes new files, and a new log's own directory, durable.
+func (l *Log) syncNames(p flushPlan) error {
+	if p.names || p.txns {
+		if err := l.fs.SyncDir(l.dir); err != nil {
+			return err
+		}
+	}
+	if p.dir {
+		return l.fs.SyncDir(filepath.Dir(l.dir))
+	}
+	return nil
 }
 
 func (l *Log) syncData(s *seg) error {

@@ -37,18 +37,20 @@ type Log struct {
 	// the append lock.
 	undecided atomic.Int64
 
-	flushTurn chan struct{} // of size 1: whoever put in holds the turn
-	stored    recoveryPoint // guarded by flushTurn: what the file says
-	savedTo   storedEpochs  // guarded by flushTurn
-	closing   sync.Once
-	closeErr  error
-	work      sync.WaitGroup // background flushes
+	flushTurn  chan struct{} // of size 1: whoever put in holds the turn
+	stored     recoveryPoint // guarded by flushTurn: what the file says
+	savedTo    storedEpochs  // guarded by flushTurn
+	snapshotAt record.Offset // guarded by flushTurn: the last Close's producer state; NoOffset if none
+	closing    sync.Once
+	closeErr   error
+	work       sync.WaitGroup // background flushes
 
 	mu         sync.Mutex
 	active     *seg
 	state      *producer.State
 	unflushed  int64 // records appended since the last flush was begun
 	newNames   bool  // names in the directory that no SyncDir has covered
+	newDir     bool  // the directory's own name is one of them
 	newAborted bool  // aborted transactions that no index file has
 	waking     bool  // a background flush is about to begin
 	closed     bool
@@ -217,7 +219,7 @@ func (l *Log) settleHeld() error {
 		return err
 	}
 	end := record.Offset(l.end.Load())
-	if end == l.active.base {
+	if end == l.active.base || end == l.snapshotAt {
 		return nil
 	}
 	err := l.writeSnapshot(end, l.state.AppendTo(nil))

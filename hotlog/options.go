@@ -120,7 +120,8 @@ type AppendRequest struct {
 	// Batches are whole v2 batches back to back. A client's are stamped in place;
 	// the log keeps no reference to them.
 	Batches []byte
-	// Summaries are record.Judge's, one per batch.
+	// Summaries are record.Judge's, one per batch; a client's headers are made to say
+	// what was stamped into the bytes.
 	Summaries []record.Summary
 	// Epoch is stamped into a client's batches.
 	Epoch record.Epoch

@@ -27,7 +27,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	o = o.withDefaults()
 	l := &Log{
 		dir: o.Dir, fs: o.FS, clock: o.Clock, logger: o.Logger, files: o.Files,
-		flushTurn: make(chan struct{}, 1),
+		flushTurn: make(chan struct{}, 1), snapshotAt: record.NoOffset,
 	}
 	l.config.Store(&o.Config)
 	l.epochs.Store(&record.EpochHistory{})
@@ -44,9 +44,10 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 
 func (l *Log) open(ctx context.Context) error {
 	if _, err := os.Stat(l.dir); errors.Is(err, fs.ErrNotExist) {
-		if err := l.makeDir(); err != nil {
+		if err := l.fs.MakeDir(l.dir); err != nil {
 			return err
 		}
+		l.newDir = true
 	}
 	plan, found, err := readReset(l.dir)
 	if err != nil {
@@ -65,13 +66,6 @@ func (l *Log) open(ctx context.Context) error {
 		return l.beginAt(0, record.EpochHistory{}, nil)
 	}
 	return nil
-}
-
-func (l *Log) makeDir() error {
-	if err := l.fs.MakeDir(l.dir); err != nil {
-		return err
-	}
-	return l.fs.SyncDir(filepath.Dir(l.dir))
 }
 
 // recovery is one Open's work.

@@ -346,3 +346,16 @@ func TestOptionsReportEveryFault(t *testing.T) {
 	require.Error(t, l.SetConfig(Config{}))
 	require.NoError(t, l.SetConfig(DefaultConfig()))
 }
+
+// TestAnIdleLogClosesWithoutAWrite: ten thousand of them stop at once.
+func TestAnIdleLogClosesWithoutAWrite(t *testing.T) {
+	o := testOptions(t)
+	l := open(t, o)
+	add(t, l, from(7, 0, 0, 3))
+	require.NoError(t, l.Close())
+	l, fs, _ := faulty(t, o)
+	require.NoError(t, l.Close())
+	require.Empty(t, fs.Trace())
+	l = open(t, o)
+	require.True(t, add(t, l, from(7, 0, 0, 3)).Duplicate)
+}

@@ -76,8 +76,11 @@ func (l *Log) carryOut(plan resetPlan) error {
 	if err := l.fs.Remove(filepath.Join(l.dir, resetFile)); err != nil {
 		return err
 	}
-	l.newNames = false
-	return l.fs.SyncDir(l.dir)
+	if err := l.fs.SyncDir(l.dir); err != nil || !l.newDir {
+		return err
+	}
+	l.newDir = false
+	return l.fs.SyncDir(filepath.Dir(l.dir))
 }
 
 // removeAll unlinks every file of the log but the plan.
@@ -112,7 +115,7 @@ func (l *Log) beginAt(start record.Offset, epochs record.EpochHistory, encoded [
 	}
 	l.state = state
 	l.epochs.Store(&epochs)
-	l.stored, l.savedTo = noPoint, storedEpochs{}
+	l.stored, l.savedTo, l.snapshotAt = noPoint, storedEpochs{}, record.NoOffset
 	l.txnMu.Lock()
 	l.aborted = nil
 	l.txnMu.Unlock()

@@ -176,6 +176,9 @@ func (r *recovery) removeSnapshots(end record.Offset) {
 		}
 	}
 	for _, at := range r.files.snapshots {
+		if at == end && r.scanFrom == len(r.segs) {
+			r.log.snapshotAt = at
+		}
 		base := slices.ContainsFunc(r.segs, func(s *seg) bool { return s.base == at })
 		if at > end || !base && at != newest {
 			name := filepath.Join(r.log.dir, segment.Name(at, segment.SnapshotSuffix))

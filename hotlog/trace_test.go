@@ -30,7 +30,6 @@ func TestI1_OrderOfChanges(t *testing.T) {
 	l, fs, o := faulty(t, o)
 	golden(t, fs.Trace(), `
 		mkdir p
-		syncdir .
 		create p/00.log`)
 
 	add(t, l, plain(1, 0), plain(1, 1), plain(1, 2))
@@ -48,6 +47,7 @@ func TestI1_OrderOfChanges(t *testing.T) {
 		sync p/00.log
 		sync p/10.log
 		syncdir p
+		syncdir .
 		create p/00.index
 		write p/00.index 16 at 0
 		sync p/00.index
@@ -119,6 +119,7 @@ func TestI1_FlushedAppendsSyncNamesOnce(t *testing.T) {
 		write p/00.log 76 at 0
 		sync p/00.log
 		syncdir p
+		syncdir .
 		write p/00.log 76 at 76
 		sync p/00.log`)
 }

@@ -99,6 +99,7 @@ func (l *Log) lowerPoint(s *seg, cut extent) error {
 
 func (l *Log) truncateHeld(segs []*seg, s *seg, cut extent) error {
 	end := cut.next
+	l.snapshotAt = record.NoOffset
 	l.end.Store(int64(end))
 	l.flushed.Store(min(l.flushed.Load(), int64(end)))
 	i := slices.Index(segs, s)
