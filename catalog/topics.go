@@ -113,9 +113,9 @@ type States interface {
 	Pull(ctx context.Context, since Position) (Changes, error)
 	// Elect applies elections in one transaction, partitions locked in order, the counter last; each
 	// raises the leader epoch by one. It returns the rows that changed; entries whose version has
-	// moved, or that name a member which is neither the registered incarnation nor already in the row's
-	// ISR, or a leader that is not live, are skipped. An ISR that is empty or lacks the leader is
-	// ErrInvalid (R17: the ISR is never emptied).
+	// moved, that name a member which is not the registered incarnation (a partition that is left
+	// without leader may keep such a one in its ISR), or a leader that is not live, are skipped. An ISR
+	// that is empty or lacks the leader is ErrInvalid (it is never emptied, H5).
 	Elect(ctx context.Context, es []Election) ([]Partition, error)
 	// Partition reads one row as it is now.
 	Partition(ctx context.Context, p PartitionID) (Partition, error)

@@ -94,9 +94,9 @@ func pause(ctx context.Context, try int) bool {
 // writeOnce is one try. refusal is the decision's own error, err the database's.
 func (d *db) writeOnce(lane relational.Lane, t *tx, decide func(relational.Tx) error) (refusal, err error) {
 	if t.conn, err = d.pools[lane].Acquire(t.ctx); err != nil {
-		return nil, err
+		return nil, noConnection{err}
 	}
-	defer t.conn.Release()
+	defer release(t.conn)
 	refusal = decide(t)
 	if t.err == nil && refusal == nil && len(t.queued) > 0 {
 		t.awake()
@@ -226,6 +226,16 @@ func eachRow(rows pgx.Rows, row func(relational.Row) error) error {
 	return rows.Err()
 }
 
+// release gives a connection back. One that ended in the middle of a call leaves the pool at once: pgx
+// goes on for up to 15 s to cancel its statement, and the pool would not make another meanwhile (K3).
+func release(conn *pgxpool.Conn) {
+	if !conn.Conn().IsClosed() {
+		conn.Release()
+		return
+	}
+	_ = conn.Hijack().PgConn().Conn().Close()
+}
+
 // Read is relational.DB's. Nothing is lost with a connection, so another one is asked before a loss is
 // reported; rows that the first one gave are given again only if it gave none.
 func (d *db) Read(ctx context.Context, stmts ...relational.Stmt) error {
@@ -261,9 +271,9 @@ func noting(stmts []relational.Stmt, given *bool) []relational.Stmt {
 func (d *db) readOnce(ctx context.Context, stmts []relational.Stmt) error {
 	conn, err := d.pools[relational.Work].Acquire(ctx)
 	if err != nil {
-		return err
+		return noConnection{err}
 	}
-	defer conn.Release()
+	defer release(conn)
 	b := &pgx.Batch{}
 	whole := len(stmts) > 1 || d.tight(ctx)
 	if whole {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -25,6 +26,12 @@ type rowFault struct{ err error }
 
 func (e rowFault) Error() string { return e.err.Error() }
 func (e rowFault) Unwrap() error { return e.err }
+
+// noConnection marks the error of a call that got no connection.
+type noConnection struct{ err error }
+
+func (e noConnection) Error() string { return e.err.Error() }
+func (e noConnection) Unwrap() error { return e.err }
 
 // classify reads an error that came out of pgx.
 func classify(err error) fault {
@@ -62,13 +69,23 @@ func (d *db) judge(lane relational.Lane, err error) error {
 	case late:
 		return catalog.MarkUnavailable(err)
 	case lost:
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) && !strings.HasPrefix(pg.Code, "53") {
+		// A connection that gave no answer by the deadline, before which the server itself gives up, leads
+		// nowhere, and so do its neighbours. Those who got none, or went away, know nothing of that.
+		var none noConnection
+		if !errors.As(err, &none) && !errors.Is(err, context.Canceled) {
 			d.pools[lane].Reset()
 		}
 		return catalog.MarkUnavailable(err)
 	case conflict:
+		if hasCode(err, "23505") {
+			return err // no race: the next try did not find the row either
+		}
 		return catalog.MarkUnavailable(err)
 	}
 	return err
+}
+
+func hasCode(err error, prefix string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && strings.HasPrefix(pg.Code, prefix)
 }

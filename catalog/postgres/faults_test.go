@@ -71,118 +71,6 @@ func within(t testing.TB, d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// transaction is one kind of write: what prepares it, the write, and what it leaves behind.
-type transaction struct {
-	name string
-	make func(b *behind) (write func(s catalog.Store) error, state func() string)
-}
-
-var value = "1"
-
-func transactions() []transaction {
-	return append(topicTransactions(), segmentTransactions()...)
-}
-
-func topicTransactions() []transaction {
-	return []transaction{
-		{"register", func(b *behind) (func(catalog.Store) error, func() string) {
-			r := catalog.Registration{ID: 5, Attempt: "a5"}
-			return func(s catalog.Store) error { _, err := s.Register(b.Ctx, r); return err }, func() string {
-				list, err := b.S.Brokers(b.Ctx)
-				require.NoError(b.T, err)
-				return fmt.Sprint(len(list))
-			}
-		}},
-		{"create topic", func(b *behind) (func(catalog.Store) error, func() string) {
-			b.Register(1)
-			n := catalog.NewTopic{ID: catalog.NewUUID(), Name: "t", Place: catalogtest.On(3, 1)}
-			return func(s catalog.Store) error { _, err := s.CreateTopic(b.Ctx, n); return err }, b.everything
-		}},
-		{"delete topic", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			return func(s catalog.Store) error { return s.DeleteTopic(b.Ctx, p.ID.Topic) }, b.everything
-		}},
-		{"alter configs", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			return func(s catalog.Store) error {
-				return s.AlterConfigs(b.Ctx, p.ID.Topic, []catalog.ConfigChange{{Name: "x", Value: &value}}, false)
-			}, b.everything
-		}},
-		{"elect", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			row := p.Row()
-			return func(s catalog.Store) error {
-				_, err := s.Elect(b.Ctx, []catalog.Election{{ID: p.ID, Leader: 1, ISR: row.ISR, IfVersion: row.Version}})
-				return err
-			}, func() string { return fmt.Sprint(p.Row().LeaderEpoch) }
-		}},
-		{"release", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			return func(s catalog.Store) error { return s.Release(b.Ctx, 1, p.Guard.Incarnation) }, b.everything
-		}},
-		{"commit offsets", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			gs, err := b.S.TakeSlots(b.Ctx, 1, b.Inc[1], []int32{3})
-			require.NoError(b.T, err)
-			w := catalog.OffsetWrite{Guard: gs[0], CommittedOffset: catalog.CommittedOffset{Group: "g", Partition: p.ID, Offset: 7, CommitTime: time.Now()}}
-			return func(s catalog.Store) error {
-					_, err := s.CommitOffsets(b.Ctx, []catalog.OffsetWrite{w})
-					return err
-				}, func() string {
-					rows, err := b.S.GroupOffsets(b.Ctx, "g")
-					require.NoError(b.T, err)
-					return fmt.Sprint(len(rows))
-				}
-		}},
-	}
-}
-
-func segmentTransactions() []transaction {
-	return []transaction{
-		{"put intent", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			in := p.Intent(p.Segment(0, 10))
-			return func(s catalog.Store) error { return s.PutIntent(b.Ctx, in) }, func() string { return fmt.Sprint(p.Attempts()) }
-		}},
-		{"publish", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			seg := p.Announce(p.Segment(0, 10))
-			return func(s catalog.Store) error { _, err := s.Publish(b.Ctx, p.Guard, seg); return err }, tier(p)
-		}},
-		{"give up", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			seg := p.Announce(p.Segment(0, 10))
-			return func(s catalog.Store) error { return s.GiveUp(b.Ctx, p.Guard, seg.Attempt) }, func() string { return fmt.Sprint(p.Attempts(), b.Garbage()) }
-		}},
-		{"move start", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			p.Upload(0, 10)
-			p.Upload(10, 20)
-			return func(s catalog.Store) error { _, _, err := s.MoveStart(b.Ctx, p.ID, p.Guard, 12); return err }, tier(p)
-		}},
-		{"swap", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			old := []catalog.SegmentID{p.Upload(0, 10).ID, p.Upload(10, 20).ID}
-			j := p.Merge(1, 0)
-			seg := p.AnnounceFor(j, p.Segment(0, 20))
-			return func(s catalog.Store) error { return s.Swap(b.Ctx, j, old, []catalog.Segment{seg}) }, tier(p)
-		}},
-		{"end job", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			j := p.Merge(1, 0)
-			p.AnnounceFor(j, p.Segment(0, 20))
-			return func(s catalog.Store) error { return s.EndJob(b.Ctx, j) }, func() string { return fmt.Sprint(p.Attempts(), b.Garbage()) }
-		}},
-		{"deleted", func(b *behind) (func(catalog.Store) error, func() string) {
-			p := b.OnePartition()
-			seg := p.Announce(p.Segment(0, 10))
-			require.NoError(b.T, b.S.GiveUp(b.Ctx, p.Guard, seg.Attempt))
-			b.Garbage()
-			return func(s catalog.Store) error { return s.Deleted(b.Ctx, seg.Key) }, func() string { return b.text(`SELECT deletes::text FROM garbage`) }
-		}},
-	}
-}
-
 // tier is what the catalog says of a partition's tier.
 func tier(p *catalogtest.Partition) func() string {
 	return func() string { return fmt.Sprint(p.Row().Bounds, p.Ranges(), p.Attempts(), p.Garbage()) }
@@ -260,8 +148,13 @@ func TestK3_CallsEndByTheirDeadlineAndTheStoreRecovers(t *testing.T) {
 		_, err := b.faulty.Renew(b.Ctx, 1, b.Inc[1])
 		require.True(t, catalog.Unavailable(err))
 	})
-	b.proxy.Reset() // what the freeze left half sent
 	b.recovers(t)
+
+	// Every connection of both pools is in use or idle when the way breaks.
+	b.crowd(8)
+	b.proxy.Strand()
+	b.recovers(t)
+	b.proxy.Reset()
 
 	t.Run("killed and started again", func(t *testing.T) {
 		pg.Kill(t)
@@ -274,6 +167,19 @@ func TestK3_CallsEndByTheirDeadlineAndTheStoreRecovers(t *testing.T) {
 	b.recovers(t)
 	stat := b.faulty.db.pools[relational.Work].Stat()
 	require.Zero(t, stat.AcquiredConns(), "no connection is left out")
+}
+
+// crowd makes n calls at once, so that the pool has as many connections.
+func (b *behind) crowd(n int) {
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			if _, err := b.faulty.Pull(b.Ctx, catalog.Position{}); err != nil {
+				b.T.Errorf("pull: %v", err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func (b *behind) recovers(t *testing.T) {

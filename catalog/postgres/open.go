@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -57,8 +58,10 @@ func newPool(url string, opts Options, conns int) (*pgxpool.Pool, error) {
 	cfg.MinConns = 0
 	cfg.MaxConnLifetime = 30 * time.Minute
 	cfg.MaxConnLifetimeJitter = 5 * time.Minute
-	cfg.PingTimeout = opts.CallTimeout / 4
+	// A dead connection shows at its first use and is replaced there; a ping would only show it later.
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	cc := cfg.ConnConfig
+	cc.DialFunc = (&net.Dialer{Timeout: opts.CallTimeout / 2, KeepAlive: 15 * time.Second}).DialContext
 	if cc.ConnectTimeout == 0 || cc.ConnectTimeout > opts.CallTimeout {
 		cc.ConnectTimeout = opts.CallTimeout / 2
 	}

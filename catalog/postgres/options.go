@@ -22,10 +22,10 @@ type Options struct {
 func (o Options) Validate() error {
 	var errs []error
 	if o.CallTimeout < 0 || (o.CallTimeout > 0 && o.CallTimeout < 100*time.Millisecond) {
-		errs = append(errs, fmt.Errorf("CallTimeout %v is less than 100 ms", o.CallTimeout))
+		errs = append(errs, fmt.Errorf("call timeout %v is less than 100 ms", o.CallTimeout))
 	}
 	if o.MaxConns < 0 || o.MaxConns > 1000 {
-		errs = append(errs, fmt.Errorf("MaxConns %d is not between 1 and 1000", o.MaxConns))
+		errs = append(errs, fmt.Errorf("%d connections is not between 1 and 1000", o.MaxConns))
 	}
 	return errors.Join(errs...)
 }

@@ -94,7 +94,9 @@ func elect(p partitionRow, e catalog.Election, known map[catalog.BrokerID]broker
 		return p, false
 	}
 	for _, m := range slices.Concat(e.ISR, e.ELR) {
-		if known[m.Broker].incarnation != m.Incarnation && !slices.Contains(p.ISR, m) {
+		// Only a partition without leader may keep a member that is gone for good (H5).
+		kept := e.Leader == catalog.NoBroker && slices.Contains(p.ISR, m)
+		if known[m.Broker].incarnation != m.Incarnation && !kept {
 			return p, false
 		}
 	}

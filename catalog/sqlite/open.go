@@ -23,6 +23,7 @@ var migrations embed.FS
 // Store is the catalog in one file.
 type Store struct {
 	*relational.Store
+	db *db
 }
 
 // Open opens the file at path, made with its folder if need be, brings its schema up to this release
@@ -50,7 +51,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	if err := d.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("catalog schema of %s: %w", path, err), d.Close())
 	}
-	return &Store{relational.New(d, dialect())}, nil
+	return &Store{relational.New(d, dialect()), d}, nil
 }
 
 // open makes the pools; the first connection is made by the first statement.

@@ -18,10 +18,10 @@ type Options struct {
 func (o Options) Validate() error {
 	var errs []error
 	if o.CallTimeout < 0 {
-		errs = append(errs, fmt.Errorf("CallTimeout %v is negative", o.CallTimeout))
+		errs = append(errs, fmt.Errorf("call timeout %v is negative", o.CallTimeout))
 	}
 	if o.Readers < 0 || o.Readers > 64 {
-		errs = append(errs, fmt.Errorf("Readers %d is not between 1 and 64", o.Readers))
+		errs = append(errs, fmt.Errorf("%d readers is not between 1 and 64", o.Readers))
 	}
 	return errors.Join(errs...)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -17,6 +18,24 @@ type link struct {
 	texts          map[string]string // prepared statements by name; the client's pump only
 	readOnly       bool              // the open transaction; the client's pump only
 	lose           atomic.Bool       // nothing more goes to the client; the link ends with the next 'Z'
+	stranded       chan struct{}     // closed: no more bytes pass
+	strandOnce     sync.Once
+	ended          chan struct{} // closed by cut
+	endOnce        sync.Once
+}
+
+func (l *link) strand() { l.strandOnce.Do(func() { close(l.stranded) }) }
+
+// pass waits while no bytes may pass; false if none ever will.
+func (l *link) pass() bool {
+	l.p.pass()
+	select {
+	case <-l.stranded:
+		<-l.ended
+		return false
+	default:
+		return true
+	}
 }
 
 func (l *link) losing() bool { return l.lose.Load() }
@@ -28,6 +47,7 @@ func (l *link) cut() {
 	}
 	_ = l.client.Close()
 	_ = l.server.Close()
+	l.endOnce.Do(func() { close(l.ended) })
 }
 
 // Codes of the requests that come instead of a protocol version:
@@ -61,7 +81,9 @@ func (l *link) greet() error {
 		if _, err := io.ReadFull(l.client, packet[8:]); err != nil {
 			return err
 		}
-		l.p.pass()
+		if !l.pass() {
+			return net.ErrClosed
+		}
 		_, err := l.server.Write(packet)
 		return err
 	}
@@ -88,7 +110,9 @@ func (l *link) clientToServer() {
 		if err != nil {
 			return
 		}
-		l.p.pass()
+		if !l.pass() {
+			return
+		}
 		if l.isCommit(m) {
 			switch l.p.commit() {
 			case losesRequest:
@@ -110,7 +134,9 @@ func (l *link) serverToClient() {
 		if err != nil {
 			return
 		}
-		l.p.pass()
+		if !l.pass() {
+			return
+		}
 		if l.losing() {
 			if m[0] == 'Z' {
 				return

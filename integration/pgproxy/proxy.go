@@ -93,11 +93,25 @@ func (p *Proxy) Thaw() {
 	})
 }
 
+// Strand stops passing bytes on the present connections for good, without closing them; new ones
+// pass. So does an address whose server is another machine from one moment to the next.
+func (p *Proxy) Strand() {
+	p.set(func() {
+		for l := range p.links {
+			l.strand()
+		}
+	})
+}
+
 // Reset cuts all connections with a TCP reset.
 func (p *Proxy) Reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for l := range p.links {
+	var links []*link
+	p.set(func() {
+		for l := range p.links {
+			links = append(links, l)
+		}
+	})
+	for _, l := range links {
 		l.cut()
 	}
 }
@@ -131,7 +145,7 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	defer func() { _ = server.Close() }()
-	l := &link{p: p, client: client, server: server, texts: map[string]string{}}
+	l := &link{p: p, client: client, server: server, texts: map[string]string{}, stranded: make(chan struct{}), ended: make(chan struct{})}
 	closed := false
 	p.set(func() {
 		p.links[l] = true

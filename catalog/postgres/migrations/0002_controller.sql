@@ -1,0 +1,13 @@
+-- The controller's lease, and partitions on their way to other replicas.
+
+CREATE TABLE controller (
+    one         boolean PRIMARY KEY DEFAULT TRUE CHECK (one),
+    broker      int    NOT NULL,
+    incarnation bigint NOT NULL,
+    epoch       bigint NOT NULL,
+    lease       bigint NOT NULL
+) WITH (fillfactor = 50);
+INSERT INTO controller (broker, incarnation, epoch, lease) VALUES (-1, 0, 0, 0);
+
+-- '[]' while the partition is not on the move.
+ALTER TABLE partitions ADD COLUMN target jsonb NOT NULL DEFAULT '[]';

@@ -1,0 +1,13 @@
+-- The controller's lease, and partitions on their way to other replicas.
+
+CREATE TABLE controller (
+    one         INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    broker      INTEGER NOT NULL,
+    incarnation INTEGER NOT NULL,
+    epoch       INTEGER NOT NULL,
+    lease       INTEGER NOT NULL
+) STRICT;
+INSERT INTO controller (one, broker, incarnation, epoch, lease) VALUES (1, -1, 0, 0, 0);
+
+-- '[]' while the partition is not on the move.
+ALTER TABLE partitions ADD COLUMN target TEXT NOT NULL DEFAULT '[]';
