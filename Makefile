@@ -10,7 +10,11 @@ lint: ; scripts/lint.sh
 docs: ; go run ./internal/docgen
 fuzz: ; scripts/fuzz.sh $(FUZZTIME)
 bench: ; go test -run '^$$' -bench . -benchmem ./...
+# Tidemark beside Apache Kafka, into docs/benchmarks.md: a selection in 45 minutes, or the whole matrix. Lengths: BENCH_SECONDS
+# and the other variables of integration/bench/settings.go, e.g. BENCH_SECONDS=3 BENCH_RUNS=1 BENCH_ROWS=librdkafka.
+bench-compare: ; cd integration/bench && go run .
+bench-compare-full: ; cd integration/bench && BENCH_FULL=1 go run .
 # The black-box tests, over and over: what fails once in a hundred runs fails here.
 soak: ; scripts/with-services.sh go test -race -timeout 6h -count=$(SOAK) ./integration/...
 
-.PHONY: build run test race lint docs fuzz bench soak
+.PHONY: build run test race lint docs fuzz bench bench-compare bench-compare-full soak

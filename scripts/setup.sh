@@ -6,6 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 have_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
+have_header() { [ -f "/usr/include/$1" ]; }
 have_module() { /usr/bin/python3 -c "import $1" 2>/dev/null; }
 have() { command -v "$1" >/dev/null; }
 
@@ -17,6 +18,7 @@ needs() {
 		kcat|have kcat|kcat|integration: librdkafka
 		confluent_kafka|have_module confluent_kafka|python3-confluent-kafka|integration: Python on librdkafka
 		kafka-python|have_module kafka|python3-kafka|integration: kafka-python
+		librdkafka's headers|have_header librdkafka/rdkafka.h|librdkafka-dev|make bench-compare
 		Java|have java|default-jdk-headless|integration: the Java client
 		Maven|have mvn|maven|integration: the Java client
 		Node|have node|nodejs|integration: kafkajs

@@ -1,0 +1,15 @@
+// Command bench measures Tidemark beside Apache Kafka: the same clients, the same disk, the same minute. It is not part of
+// the tests, and nothing in it passes or fails by a time.
+//
+// Both brokers run as a user would run them, one node each, with their defaults; they stay up for the whole run, warm, and
+// take turns: a row of the table is measured on the one, then on the other, in the other order the next time. All rows are
+// measured once before any is measured again, so that what the machine does meanwhile falls on all alike. A table holds
+// medians; its ratios are medians of the ratios of neighbouring runs.
+//
+// What is counted begins after a second of running in and ends before the client stops. CPU is the broker's process alone,
+// over the counted time, from /proc. Before the first row the machine's free memory is written to once: the first touch of
+// a page of a virtual machine costs its host more than all that a broker does with it.
+//
+// Settings are environment variables (settings.go); make bench-compare runs what fits into 45 minutes, make
+// bench-compare-full the whole matrix. The result is docs/benchmarks.md with its plot.
+package main

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// markdown is the page.
+func (r *report) markdown(plot string) string {
+	var b strings.Builder
+	which := "`make bench-compare`, the selection that fits into 45 minutes"
+	if r.s.Full {
+		which = "`make bench-compare-full`, the whole matrix"
+	}
+	if r.s.Rows.String() != "" || r.s.Runs < 5 {
+		which += fmt.Sprintf(", shortened (BENCH_ROWS=%q BENCH_RUNS=%d BENCH_SECONDS=%v)", r.s.Rows, r.s.Runs, r.s.Seconds)
+	}
+	fmt.Fprintf(&b, `# Benchmarks
+
+Written by %s, on %s, revision %s. Apache Kafka %s (KRaft, one node, Java %s) and Tidemark, one broker each, on the
+same disk, driven by the same clients, in turn. [integration/bench](../integration/bench/doc.go) says how.
+
+Machine: %s. Values are JSON that compresses as events do; MB are 10⁶ bytes of values, before compression. CPU is the
+broker's own, in seconds per 10⁹ bytes. Medians of up to %d runs of %v s; ratios are Tidemark : Kafka, medians over
+neighbouring runs. Clients and broker share the machine's cores, so where a client is the limit MB/s says more of the client, and
+CPU says what the broker costs. "raw" is no client library: prepared batches out, answers discarded.
+
+![MB/s and CPU of both](%s)
+
+`, which, r.Began.UTC().Format("2006-01-02"), revision(), kafkaVersion, javaVersion(), machine(), r.s.Runs, r.s.Seconds, plot)
+	r.rates(&b)
+	r.latency(&b)
+	r.process(&b)
+	r.replay(&b)
+	if r.Cut > 0 {
+		fmt.Fprintf(&b, "The time was over in round %d: later rows have a run less.\n\n", r.Cut)
+	}
+	if len(r.Faults) > 0 {
+		b.WriteString("## Runs that failed\n\n- " + strings.Join(r.Faults, "\n- ") + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// rates is the table of throughput.
+func (r *report) rates(b *strings.Builder) {
+	b.WriteString(`## Throughput
+
+| row | runs | Kafka MB/s | Tidemark MB/s | ratio (goal) | Kafka CPU s/GB | Tidemark CPU s/GB | ratio (goal) | peak RSS MB, Kafka : Tidemark |
+|---|---|---|---|---|---|---|---|---|
+`)
+	for _, l := range r.Lines {
+		if l.Row.Kind == kindLatency {
+			continue
+		}
+		g := l.Row.goal()
+		cpu := measure.cpuPerGB
+		peak := func(m measure) float64 { return float64(m.Peak) / 1e6 }
+		fmt.Fprintf(b, "| %s | %d | %.0f | %.0f | %s | %.2f | %.2f | %s | %.0f : %.0f |\n", l.Row.Name, len(l.Runs["tidemark"]),
+			l.median("kafka", measure.mbps), l.median("tidemark", measure.mbps), against(l.ratio(measure.mbps), g.Rate, true),
+			l.median("kafka", cpu), l.median("tidemark", cpu), against(l.ratio(cpu), g.CPU, false),
+			l.median("kafka", peak), l.median("tidemark", peak))
+	}
+	b.WriteString("\n")
+}
+
+// against is a ratio with its goal, bold where it is met.
+func against(ratio, goal float64, least bool) string {
+	switch {
+	case ratio == 0:
+		return "–"
+	case goal == 0:
+		return fmt.Sprintf("%.2f", ratio)
+	case least && ratio >= goal:
+		return fmt.Sprintf("**%.2f** (≥ %v)", ratio, goal)
+	case least:
+		return fmt.Sprintf("%.2f (≥ %v)", ratio, goal)
+	case ratio <= goal:
+		return fmt.Sprintf("**%.2f** (≤ %v)", ratio, goal)
+	}
+	return fmt.Sprintf("%.2f (≤ %v)", ratio, goal)
+}
+
+// latency is the table of end-to-end latency.
+func (r *report) latency(b *strings.Builder) {
+	if !slices.ContainsFunc(r.Lines, func(l *line) bool { return l.Row.Kind == kindLatency }) {
+		return
+	}
+	fmt.Fprintf(b, `## Latency, end to end
+
+From the moment at which a record is due to the moment at which a consumer holds it, acks=all, at shares of the slower
+broker's peak of producing and consuming at once (%.0f records/s). Milliseconds.
+
+| row | Kafka p50 / p99 / p99.9 | Tidemark p50 / p99 / p99.9 | p99 ratio (goal) | CPU s/GB, Kafka : Tidemark |
+|---|---|---|---|---|
+`, r.slowestPeak())
+	for _, l := range r.Lines {
+		if l.Row.Kind != kindLatency {
+			continue
+		}
+		three := func(peer string) string {
+			return fmt.Sprintf("%.2f / %.2f / %.2f", l.median(peer, quantileMs(0.5)), l.median(peer, quantileMs(0.99)),
+				l.median(peer, quantileMs(0.999)))
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %.2f : %.2f |\n", l.Row.Name, three("kafka"), three("tidemark"),
+			against(l.ratio(quantileMs(0.99)), l.Row.goal().P99, false),
+			l.median("kafka", measure.cpuPerGB), l.median("tidemark", measure.cpuPerGB))
+	}
+	b.WriteString("\n")
+}
+
+// process is the table of the brokers' lives.
+func (r *report) process(b *strings.Builder) {
+	b.WriteString("## Process\n\n| what | Kafka | Tidemark | goal |\n|---|---|---|---|\n")
+	k, t := r.life("kafka"), r.life("tidemark")
+	fmt.Fprintf(b, "| start on an empty folder, until it answers | %.2f s | %.2f s | ≤ 0.5 s (`dev`) |\n", k.Start.Seconds(), t.Start.Seconds())
+	fmt.Fprintf(b, "| resident when idle | %d MB | %d MB | ≤ 60 MB (`dev`) |\n", k.IdleRSS/1e6, t.IdleRSS/1e6)
+	fmt.Fprintf(b, "| CPU when idle | %.1f %% of a core | %.1f %% of a core | |\n", k.IdleCPU*100, t.IdleCPU*100)
+	if held := max(k.Held, t.Held); held > 0 {
+		fmt.Fprintf(b, "| all partitions back after SIGKILL with %.1f GB | %.2f s | %.2f s | |\n", float64(held)/1e9,
+			k.Recovery.Seconds(), t.Recovery.Seconds())
+	}
+	b.WriteString("\n")
+}
+
+func revision() string {
+	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func javaVersion() string {
+	out, _ := exec.Command("java", "--version").Output()
+	if f := strings.Fields(string(out)); len(f) > 1 {
+		return f[1]
+	}
+	return "unknown"
+}
+
+func machine() string {
+	model := "unknown processor"
+	b, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(b)) {
+		if name, text, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			model = strings.TrimSpace(text)
+			break
+		}
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return fmt.Sprintf("%d cores of %s, %.0f GB, Linux %s, %s", runtime.NumCPU(), model, float64(meminfo("MemTotal"))/1e9,
+		strings.TrimSpace(string(kernel)), runtime.Version())
+}

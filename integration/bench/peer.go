@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// peer is one of the two brokers: how it is started, and the process while it runs.
+type peer struct {
+	name    string
+	address string
+	http    string // of Tidemark's profiles and metrics
+	launch  func(p *peer) (*process, error)
+	// topic is what its topics are told, so that both brokers do the same work.
+	topic map[string]string
+
+	proc  *process
+	admin *kadm.Client
+}
+
+const readyLimit = 2 * time.Minute
+
+// start launches the broker and waits until it answers for itself; it returns how long that took.
+func (p *peer) start(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	began := time.Now()
+	proc, err := p.launch(p)
+	if err != nil {
+		return 0, err
+	}
+	p.proc = proc
+	if err := proc.until(ctx, p.answers); err != nil {
+		return 0, fmt.Errorf("%s: %w", p.name, err)
+	}
+	took := time.Since(began)
+	client, err := kgo.NewClient(kgo.SeedBrokers(p.address))
+	if err != nil {
+		return 0, err
+	}
+	p.admin = kadm.NewClient(client)
+	return took, nil
+}
+
+// answers reports whether the broker names itself in its metadata: it can take topics then.
+func (p *peer) answers(ctx context.Context) bool {
+	client, err := kgo.NewClient(kgo.SeedBrokers(p.address), kgo.RetryTimeout(time.Second), kgo.RequestRetries(0))
+	if err != nil {
+		return false
+	}
+	defer client.Close()
+	m, err := kadm.NewClient(client).BrokerMetadata(ctx)
+	return err == nil && len(m.Brokers) == 1
+}
+
+// stop ends the broker; SIGKILL is a crash.
+func (p *peer) stop(sig syscall.Signal) {
+	if p.admin != nil {
+		p.admin.Close()
+		p.admin = nil
+	}
+	p.proc.end(sig)
+	p.proc = nil
+}
+
+// create makes a topic and waits until each of its partitions has a leader that answers.
+func (p *peer) create(ctx context.Context, topic string, partitions int, more map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	configs := map[string]*string{}
+	for _, m := range []map[string]string{p.topic, more} {
+		for k, v := range m {
+			configs[k] = kadm.StringPtr(v)
+		}
+	}
+	if _, err := p.admin.CreateTopic(ctx, int32(partitions), 1, configs, topic); err != nil {
+		return fmt.Errorf("%s: create topic %s: %w", p.name, topic, err)
+	}
+	return p.serves(ctx, topic, partitions)
+}
+
+// serves waits until every partition of the topic tells its end.
+func (p *peer) serves(ctx context.Context, topic string, partitions int) error {
+	return p.proc.until(ctx, func(ctx context.Context) bool {
+		ends, err := p.admin.ListEndOffsets(ctx, topic)
+		return err == nil && ends.Error() == nil && len(ends[topic]) == partitions
+	})
+}
+
+// remove deletes a topic and waits until both the broker and the disk are quiet: what it leaves behind must not be
+// measured on the other broker.
+func (p *peer) remove(ctx context.Context, topic string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if _, err := p.admin.DeleteTopic(ctx, topic); err != nil && err != kerr.UnknownTopicOrPartition {
+		return fmt.Errorf("%s: delete topic %s: %w", p.name, topic, err)
+	}
+	return p.settle(ctx)
+}
+
+// settle waits until the broker uses less than a fifth of a core.
+func (p *peer) settle(ctx context.Context) error {
+	const step = 250 * time.Millisecond
+	syscall.Sync()
+	for range 40 {
+		before, err := p.proc.cpu()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(step):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		after, err := p.proc.cpu()
+		if err != nil {
+			return err
+		}
+		if after-before <= step/5 {
+			return nil
+		}
+	}
+	return nil
+}

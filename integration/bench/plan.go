@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// selection is what fits into 45 minutes: the main rows, and one row for each other value of each property.
+func selection() []row {
+	var rows []row
+	for _, client := range []string{"raw", "librdkafka", "franz-go"} {
+		for _, size := range []int{100, 1024} {
+			for _, codec := range []string{"none", "lz4"} {
+				r := produceRow(client, size, codec)
+				r.Side = client == "raw" // not a client that anyone has
+				rows = append(rows, r)
+			}
+		}
+	}
+	base := produceRow("librdkafka", 1024, "none")
+	vary := func(change func(*row)) {
+		r := base
+		change(&r)
+		r.Side = true
+		r.Name = r.describe()
+		rows = append(rows, r)
+	}
+	vary(func(r *row) { r.Acks = "1" })
+	vary(func(r *row) { r.Size = 10 << 10 })
+	vary(func(r *row) { r.Partitions = 1 })
+	vary(func(r *row) { r.Partitions = 256 })
+	for _, codec := range []string{"gzip", "snappy", "zstd"} {
+		vary(func(r *row) { r.Codec = codec })
+	}
+	vary(func(r *row) { r.Client = "java" })
+	vary(func(r *row) { r.Topic = map[string]string{"remote.storage.enable": "true"} })
+	for _, client := range []string{"raw", "librdkafka", "franz-go", "java"} {
+		rows = append(rows, consumeRow(client, 1024))
+		rows[len(rows)-1].Side = client == "java"
+	}
+	return append(rows, latencyRows()...)
+}
+
+// matrix is every combination.
+func matrix() []row {
+	var rows []row
+	for _, client := range []string{"raw", "librdkafka", "franz-go", "java"} {
+		for _, size := range []int{100, 1024, 10 << 10} {
+			for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+				for _, partitions := range []int{1, 16, 256} {
+					for _, acks := range []string{"all", "1"} {
+						r := produceRow(client, size, codec)
+						r.Partitions, r.Acks = partitions, acks
+						r.Name = r.describe()
+						rows = append(rows, r)
+					}
+				}
+			}
+			rows = append(rows, consumeRow(client, size))
+		}
+	}
+	return append(rows, latencyRows()...)
+}
+
+func produceRow(client string, size int, codec string) row {
+	r := row{Kind: kindProduce, Client: client, Size: size, Partitions: 16, Acks: "all", Codec: codec}
+	r.Name = r.describe()
+	return r
+}
+
+func consumeRow(client string, size int) row {
+	r := row{Kind: kindConsume, Client: client, Size: size, Partitions: 16, Acks: "all", Codec: "none"}
+	r.Name = r.describe()
+	return r
+}
+
+// latencyRows measure the peak of producing and consuming at once, then latency at shares of the slower broker's.
+func latencyRows() []row {
+	r := row{Kind: kindMixed, Client: "franz-go", Size: 1024, Partitions: 16, Acks: "all", Codec: "none"}
+	r.Name = r.describe()
+	rows := []row{r}
+	for _, share := range []float64{0.1, 0.5, 0.8} {
+		r.Kind, r.Share = kindLatency, share
+		r.Name = r.describe()
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// describe names a row by its properties.
+func (r row) describe() string {
+	parts := []string{string(r.Kind), r.Client, sizeText(r.Size)}
+	if r.Kind == kindLatency {
+		parts = append(parts, fmt.Sprintf("at %.0f %%", r.Share*100))
+	}
+	if r.Kind == kindProduce {
+		parts = append(parts, r.Codec)
+		if r.Acks != "all" {
+			parts = append(parts, "acks="+r.Acks)
+		}
+	}
+	if r.Partitions != 16 {
+		parts = append(parts, fmt.Sprintf("%d partitions", r.Partitions))
+	}
+	if r.Topic["remote.storage.enable"] == "true" {
+		parts = append(parts, "tier on")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func sizeText(n int) string {
+	if n%1024 == 0 {
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+// goal is what DESIGN.md asks of a row: the least ratio of MB/s, the largest of CPU per GB and of p99; 0 asks nothing.
+type goal struct{ Rate, CPU, P99 float64 }
+
+func (r row) goal() goal {
+	switch r.Kind {
+	case kindProduce, kindConsume:
+		return goal{Rate: 2, CPU: 0.5}
+	case kindLatency:
+		if r.Share == 0.5 {
+			return goal{P99: 0.5}
+		}
+	}
+	return goal{}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// report gathers what was measured.
+type report struct {
+	s      settings
+	Began  time.Time
+	Lines  []*line
+	Lives  map[string]*life
+	Cold   *coldResult
+	Cut    int // the round in which the time was over; 0: never
+	Faults []string
+	// ColdFault says why there is no cold replay.
+	ColdFault string
+}
+
+// line is a row and its runs on each broker, in the order in which they were made.
+type line struct {
+	Row  row
+	Runs map[string][]measure
+}
+
+func newReport(s settings) *report {
+	return &report{s: s, Began: time.Now(), Lives: map[string]*life{}}
+}
+
+func (r *report) life(name string) *life {
+	if r.Lives[name] == nil {
+		r.Lives[name] = &life{}
+	}
+	return r.Lives[name]
+}
+
+func (r *report) line(of row) *line {
+	for _, l := range r.Lines {
+		if l.Row.Name == of.Name {
+			return l
+		}
+	}
+	l := &line{Row: of, Runs: map[string][]measure{}}
+	r.Lines = append(r.Lines, l)
+	return l
+}
+
+func (r *report) add(of row, peer string, m measure) {
+	l := r.line(of)
+	l.Runs[peer] = append(l.Runs[peer], m)
+}
+
+func (r *report) failed(of row, peer string, err error) {
+	r.Faults = append(r.Faults, fmt.Sprintf("%s, %s: %v", of.Name, peer, err))
+}
+
+// slowestPeak is the slower broker's median records a second of producing and consuming at once; 0 if none was measured.
+func (r *report) slowestPeak() float64 {
+	lowest := 0.0
+	for _, l := range r.Lines {
+		if l.Row.Kind != kindMixed {
+			continue
+		}
+		for peer := range l.Runs {
+			rate := l.median(peer, func(m measure) float64 { return float64(m.Records) / m.Seconds })
+			if lowest == 0 || rate < lowest {
+				lowest = rate
+			}
+		}
+	}
+	return lowest
+}
+
+// median of a figure over a broker's runs; 0 if there are none.
+func (l *line) median(peer string, of func(measure) float64) float64 {
+	var all []float64
+	for _, m := range l.Runs[peer] {
+		all = append(all, of(m))
+	}
+	return median(all)
+}
+
+// ratio is the median of Tidemark's figure over Kafka's, run by run; 0 if one was not measured.
+func (l *line) ratio(of func(measure) float64) float64 {
+	ours, theirs := l.Runs["tidemark"], l.Runs["kafka"]
+	var all []float64
+	for i := range min(len(ours), len(theirs)) {
+		if k := of(theirs[i]); k > 0 {
+			all = append(all, of(ours[i])/k)
+		}
+	}
+	return median(all)
+}
+
+func median[T cmp.Ordered](all []T) (m T) {
+	if len(all) == 0 {
+		return m
+	}
+	slices.Sort(all)
+	return all[(len(all)-1)/2]
+}
+
+func quantileMs(q float64) func(measure) float64 {
+	return func(m measure) float64 {
+		if m.Latency == nil {
+			return 0
+		}
+		return float64(m.Latency.quantile(q)) / 1e6
+	}
+}
+
+// write writes the page, its plot and the raw figures beside it.
+func (r *report) write(page string) error {
+	base := strings.TrimSuffix(page, filepath.Ext(page))
+	if err := os.WriteFile(base+".svg", []byte(r.plot()), 0o644); err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(base+".json", append(raw, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(r.markdown(filepath.Base(base)+".svg")), 0o644)
+}
