@@ -271,9 +271,27 @@ func TestH23_AResetBeginsWithTheTiersState(t *testing.T) {
 	require.Equal(t, record.Offset(300), l.Bounds().End)
 	_, err := os.Stat(filepath.Join(o.Dir, resetFile))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	bad := open(t, testOptions(t))
-	add(t, bad, inTxn(9, 0, 0, 1))
-	require.ErrorIs(t, bad.Reset(9, epochs, bad.Producers()), ErrBadAppend)
+	require.ErrorIs(t, l.Reset(10, epochs, l.Producers()), ErrBadAppend, "a state from above the new start")
+}
+
+// The tier's state may hold a transaction whose marker lies above tiered (R6 lets the data go once it is
+// decided): a follower gets the marker from its leader; a leader that begins there ends it first (R18).
+func TestR18_ResetWithAnOpenTransaction(t *testing.T) {
+	from := open(t, testOptions(t))
+	add(t, from, inTxn(9, 0, 0, 1))
+	state := from.Producers()
+
+	follower := open(t, testOptions(t))
+	require.NoError(t, follower.Reset(9, record.EpochHistory{}, state))
+	first, undecided := follower.FirstUndecided(9)
+	require.True(t, undecided)
+	require.Equal(t, record.Offset(0), first)
+
+	state.EndOpen()
+	leader := open(t, testOptions(t))
+	require.NoError(t, leader.Reset(9, record.EpochHistory{}, state))
+	_, undecided = leader.FirstUndecided(9)
+	require.False(t, undecided)
 }
 
 func TestProducerStateSurvivesLostSnapshots(t *testing.T) {

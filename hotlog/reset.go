@@ -13,19 +13,17 @@ import (
 )
 
 // Reset drops the whole log and begins an empty one at start, with the tier's
-// epochs and producer state there (R11, R18, H23); a nil state is an empty one. By
-// R6 the tier's state has no open transaction; one that has is refused. The plan
-// is on disk before anything is removed, so that a crash ends in the old log or
+// epochs and producer state there (R11, R18, H23); a nil state is an empty one. The
+// state may hold transactions that are open at start: their markers follow from the
+// leader; a caller that becomes the leader ends them first (producer.EndOpen). The plan is on disk before anything is removed, so that a crash ends in the old log or
 // the new one. Errors: ErrDiskFull (nothing changed), ErrFailed, ErrClosed,
 // ErrBadAppend.
 func (l *Log) Reset(start record.Offset, epochs record.EpochHistory, state *producer.State) error {
 	if state == nil {
 		state = producer.New(start, l.config.Load().MaxProducers)
 	}
-	first, open := state.FirstOpen()
-	if start < 0 || open || state.End() > start {
-		return fmt.Errorf("%w: %s: reset to %d with a state at %d, first open transaction %d",
-			ErrBadAppend, l.dir, start, state.End(), first)
+	if start < 0 || state.End() > start {
+		return fmt.Errorf("%w: %s: reset to %d with a state at %d", ErrBadAppend, l.dir, start, state.End())
 	}
 	l.flushTurn <- struct{}{}
 	defer func() { <-l.flushTurn }()
@@ -120,6 +118,7 @@ func (l *Log) beginAt(start record.Offset, epochs record.EpochHistory, encoded [
 	l.aborted = nil
 	l.txnMu.Unlock()
 	l.undecided.Store(0)
+	l.countUndecidedLocked(false)
 	l.waitingSince.Store(0)
 	l.unflushed = 0
 	l.newNames = true

@@ -112,6 +112,9 @@ func (p *Partition) agreeWithTier(ctx context.Context, row catalog.Partition, cl
 	}
 	p.env.metrics.resets.Inc()
 	p.out.Warn("the local log gives way to the object tier", "local_start", b.LocalStart, "end", b.End, "begins_at", floor)
+	if state != nil {
+		state.EndOpen()
+	}
 	if err := p.log.Reset(floor, epochs, state); err != nil {
 		return fmt.Errorf("begin the log at %d: %w", floor, err)
 	}

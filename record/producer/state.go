@@ -146,6 +146,15 @@ func (s *State) finish(e *entry) {
 	e.txnFirst = noTxn
 }
 
+// EndOpen forgets the open transactions: their markers lie above the end of a log that begins anew where
+// the object tier ends, and were lost with it (R18). What they wrote lies below and stays as it is.
+func (s *State) EndOpen() {
+	for len(s.open) > 0 {
+		e := s.find(s.open[0].id)
+		s.finish(e)
+	}
+}
+
 // FirstUnstable is where the last stable offset stands if hw is beyond it: the
 // first offset of the oldest transaction that is open, or whose marker is not
 // below hw, so that a new leader may yet decide otherwise (KIP-98).
