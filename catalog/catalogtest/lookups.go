@@ -64,6 +64,17 @@ func Lookups(w *World, p catalog.PartitionID, n int) {
 		require.Equal(w.T, s.Base, next.Base)
 		timed("LatestInTime", func() (catalog.Segment, error) { return w.S.LatestInTime(w.Ctx, p) })
 	}
+	began := time.Now()
+	last, err := w.S.LatestInTime(w.Ctx, p)
+	require.NoError(w.T, err)
+	far, err := w.S.NextAtTime(w.Ctx, p, 0, last.MaxTimestamp)
+	require.NoError(w.T, err)
+	require.Equal(w.T, last.ID, far.ID)
+	w.T.Logf("%d rows: NextAtTime that reads nearly all %v", n, time.Since(began))
+	began = time.Now()
+	_, err = w.S.NextAtTime(w.Ctx, p, 0, last.MaxTimestamp+1)
+	require.ErrorIs(w.T, err, catalog.ErrNotFound)
+	w.T.Logf("%d rows: NextAtTime that finds nothing %v", n, time.Since(began))
 	for name, ds := range took {
 		slices.Sort(ds)
 		w.T.Logf("%d rows: %s p50 %v, p99 %v", n, name, ds[len(ds)/2], ds[len(ds)*99/100])

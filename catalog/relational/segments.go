@@ -91,13 +91,20 @@ const (
 )
 
 // NextAtTime walks from a base in windows: usually the first rows have a timestamp that is late
-// enough, and no statement reads more than its window.
+// enough, and no statement reads more than its window. Before it walks far, one probe tells whether any
+// row is late enough.
 func (s *Store) NextAtTime(ctx context.Context, p catalog.PartitionID, from record.Offset, ts int64) (catalog.Segment, error) {
 	for window := firstWindow; ; window = min(4*window, maxWindow) {
 		where := []any{p.Topic.Hex(), p.Partition, int64(from)}
 		seg, found, err := s.probe(ctx, Stmt{SQL: NextAtTimeSQL, Args: append(where, ts, window)})
 		if err != nil || found {
 			return seg, err
+		}
+		if window == firstWindow {
+			latest, err := s.LatestInTime(ctx, p)
+			if err != nil || latest.MaxTimestamp < ts {
+				return seg, missing(false, err, "no segment of %s reaches timestamp %d", p, ts)
+			}
 		}
 		more := false
 		err = s.db.Read(ctx, Stmt{
