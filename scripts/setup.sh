@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 have_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 have_header() { [ -f "/usr/include/$1" ]; }
-have_module() { /usr/bin/python3 -c "import $1" 2>/dev/null; }
+have_module() { local IFS=,; /usr/bin/python3 -c "import $*" 2>/dev/null; }
 have() { command -v "$1" >/dev/null; }
 
 # what | test that it is there | Debian package | who needs it
@@ -18,6 +18,7 @@ needs() {
 		kcat|have kcat|kcat|integration: librdkafka
 		confluent_kafka|have_module confluent_kafka|python3-confluent-kafka|integration: Python on librdkafka
 		kafka-python|have_module kafka|python3-kafka|integration: kafka-python
+		its codecs|have_module lz4 snappy|python3-lz4 python3-snappy|integration: kafka-python
 		librdkafka's headers|have_header librdkafka/rdkafka.h|librdkafka-dev|make bench-compare
 		Java|have java|default-jdk-headless|integration: the Java client
 		Maven|have mvn|maven|integration: the Java client

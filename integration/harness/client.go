@@ -34,7 +34,7 @@ func (n *Node) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(cl.Close)
+	t.Cleanup(cl.CloseAllowingRebalance)
 	return cl
 }
 
