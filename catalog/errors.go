@@ -27,6 +27,8 @@ var (
 	ErrRewound = errors.New("the catalog has gone back in time")
 	// ErrInvalid: the request itself cannot be right, e.g. fewer partitions than there are.
 	ErrInvalid = errors.New("invalid request to the catalog")
+	// ErrNotEmpty: a catalog that is to be written again from copies has topics or segments already.
+	ErrNotEmpty = errors.New("the catalog is not empty")
 	// ErrLevel: cluster.level is newer than this binary knows. A newer schema alone is no error:
 	// migrations keep the previous release's statements working (H35).
 	ErrLevel = errors.New("the catalog was written by a newer release")

@@ -72,6 +72,8 @@ type Store interface {
 	Jobs
 	Offsets
 	CoordinatorSlots
+	Inventory
+	Restores
 	// Close ends all connections; calls in flight fail.
 	Close() error
 }
