@@ -158,6 +158,9 @@ func (b *Broker) openState(ctx context.Context) error {
 	if err := b.follower.Refresh(ctx); err != nil {
 		return err
 	}
+	if err := b.elect.take(ctx, b.id, b.registered.Incarnation); err != nil {
+		return fmt.Errorf("become the controller: %w", err)
+	}
 	if err := b.elect.once(ctx, b.follower.Image()); err != nil {
 		return fmt.Errorf("elect leaders: %w", err)
 	}
@@ -260,7 +263,7 @@ func (b *Broker) stop() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := b.opts.Catalog.Release(ctx, b.id, b.registered.Incarnation); err != nil {
+	if err := b.opts.Catalog.Release(ctx, b.id, b.registered.Incarnation, nil); err != nil {
 		b.log.Warn("give the registration back", "error", err)
 	}
 	if !b.kept && !b.stored.Load() {

@@ -12,13 +12,23 @@ import (
 
 // elector gives leaders to partitions that have none.
 type elector struct {
-	store catalog.States
+	store catalog.Controllers
+	self  catalog.Controller
 	log   *slog.Logger
 	wake  chan struct{}
 }
 
-func newElector(s catalog.States, log *slog.Logger) *elector {
+func newElector(s catalog.Controllers, log *slog.Logger) *elector {
 	return &elector{store: s, log: log, wake: make(chan struct{}, 1)}
+}
+
+// take makes this broker the controller; a single broker needs nobody's leave.
+func (e *elector) take(ctx context.Context, id catalog.BrokerID, inc catalog.Incarnation) error {
+	ls, err := e.store.Leases(ctx)
+	if err == nil {
+		e.self, err = e.store.TakeController(ctx, id, inc, ls.Controller)
+	}
+	return err
 }
 
 // wakeIfNeeded asks for elections if the image has a partition without leader.
@@ -64,7 +74,7 @@ func (e *elector) once(ctx context.Context, im *metadata.Image) error {
 	if len(es) == 0 {
 		return nil
 	}
-	_, err := e.store.Elect(ctx, es)
+	_, err := e.store.Elect(ctx, e.self, es)
 	return err
 }
 

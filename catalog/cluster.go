@@ -77,15 +77,16 @@ type Registered struct {
 // Brokers registers brokers and keeps their leases (DESIGN §6).
 type Brokers interface {
 	// Register gives the id to the caller. In the same transaction every leadership of the id ends
-	// (leader := NoBroker) and, if the incarnation is new, the broker leaves every ISR and ELR,
+	// (leader := NoBroker), its slots are nobody's, and, if the incarnation is new, the broker leaves every ISR and ELR,
 	// except an ISR whose last member it is: that stays with the old incarnation (H5).
 	// ErrHeld if another incarnation holds the id, is live, and is not Seen.
 	Register(ctx context.Context, r Registration) (Registered, error)
 	// Renew raises the lease by one and returns it. ErrFenced if the incarnation is not current or the
 	// broker is not live any more.
 	Renew(ctx context.Context, id BrokerID, inc Incarnation) (lease int64, err error)
-	// Release ends the lease at a clean stop: leaderships end, Live becomes false.
-	Release(ctx context.Context, id BrokerID, inc Incarnation) error
+	// Release ends the lease at a clean stop: Live becomes false, slots and the controller's role are
+	// given up, leaderships end, and decide says who has what was left. In one transaction.
+	Release(ctx context.Context, id BrokerID, inc Incarnation, decide Departure) error
 	// Brokers lists all registered brokers, live or not.
 	Brokers(ctx context.Context) ([]Broker, error)
 }

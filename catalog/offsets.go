@@ -72,6 +72,7 @@ type Store interface {
 	Jobs
 	Offsets
 	CoordinatorSlots
+	Controllers
 	Inventory
 	Restores
 	// Close ends all connections; calls in flight fail.

@@ -107,16 +107,10 @@ type Election struct {
 	IfVersion Version
 }
 
-// States is the pull side of the cluster state, and its elections.
+// States is the pull side of the cluster state.
 type States interface {
 	// Pull returns what changed after since. ErrRewound if the ledger does not hold since.
 	Pull(ctx context.Context, since Position) (Changes, error)
-	// Elect applies elections in one transaction, partitions locked in order, the counter last; each
-	// raises the leader epoch by one. It returns the rows that changed; entries whose version has
-	// moved, that name a member which is not the registered incarnation (a partition that is left
-	// without leader may keep such a one in its ISR), or a leader that is not live, are skipped. An ISR
-	// that is empty or lacks the leader is ErrInvalid (it is never emptied, H5).
-	Elect(ctx context.Context, es []Election) ([]Partition, error)
 	// Partition reads one row as it is now.
 	Partition(ctx context.Context, p PartitionID) (Partition, error)
 	// PartitionBounds reads the bounds of many rows; unknown ones are left out.

@@ -120,7 +120,7 @@ func TestAPartitionWithoutLiveLeader(t *testing.T) {
 	h.create(1, "a")
 	brokers, err := h.store.Brokers(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, h.store.Release(t.Context(), 1, brokers[0].Incarnation))
+	require.NoError(t, h.store.Release(t.Context(), 1, brokers[0].Incarnation, nil))
 	require.NoError(t, h.follower.Refresh(t.Context()))
 	got := ask[*kmsg.MetadataResponse](h, 12, metadataOf("a"))
 	p := got.Topics[0].Partitions[0]

@@ -47,9 +47,9 @@ var brokerStories = []story{
 	}},
 	{"a release ends leaderships and the lease, once", func(w *World) {
 		p := w.OnePartition()
-		require.ErrorIs(w.T, w.S.Release(w.Ctx, 1, w.Inc[1]+1), catalog.ErrFenced)
-		require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1]))
-		w.WithoutCounter(func() { require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1])) })
+		require.ErrorIs(w.T, w.S.Release(w.Ctx, 1, w.Inc[1]+1, nil), catalog.ErrFenced)
+		require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1], nil))
+		w.WithoutCounter(func() { require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1], nil)) })
 		row := p.Row()
 		require.Equal(w.T, catalog.NoBroker, row.Leader)
 		require.Equal(w.T, w.members(1), row.ISR)
@@ -62,7 +62,7 @@ var brokerStories = []story{
 	{"an id that was released is free for another", func(w *World) {
 		w.Register(1)
 		old := w.Inc[1]
-		require.NoError(w.T, w.S.Release(w.Ctx, 1, old))
+		require.NoError(w.T, w.S.Release(w.Ctx, 1, old, nil))
 		w.Register(1)
 		require.NotEqual(w.T, old, w.Inc[1])
 	}},
@@ -111,10 +111,10 @@ func h4New(w *World) {
 	w.Register(1, 2, 3)
 	p := w.Led(w.Topic(1, 1, 2, 3), 0)
 	row := p.Row()
-	_, err := w.S.Elect(w.Ctx, []catalog.Election{{ID: p.ID, Leader: 2, ISR: w.members(1, 2), ELR: w.members(3), IfVersion: row.Version}})
+	_, err := w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{{ID: p.ID, Leader: 2, ISR: w.members(1, 2), ELR: w.members(3), IfVersion: row.Version}})
 	require.NoError(w.T, err)
 	for _, id := range []catalog.BrokerID{1, 3} {
-		require.NoError(w.T, w.S.Release(w.Ctx, id, w.Inc[id]))
+		require.NoError(w.T, w.S.Release(w.Ctx, id, w.Inc[id], nil))
 		w.Register(id)
 	}
 	row = p.Row()
@@ -126,14 +126,14 @@ func h4New(w *World) {
 func h5(w *World) {
 	p := w.OnePartition()
 	old := w.members(1)
-	require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1]))
+	require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1], nil))
 	w.Register(1)
 	row := p.Row()
 	require.Equal(w.T, old, row.ISR)
 	require.Equal(w.T, catalog.NoBroker, row.Leader)
 
 	// The stale member cannot lead; the new incarnation can, by an unclean election.
-	changed, err := w.S.Elect(w.Ctx, []catalog.Election{{ID: p.ID, Leader: 1, ISR: old, IfVersion: row.Version}})
+	changed, err := w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{{ID: p.ID, Leader: 1, ISR: old, IfVersion: row.Version}})
 	require.NoError(w.T, err)
 	require.Empty(w.T, changed)
 	require.Equal(w.T, w.Inc[1], p.Elect(1, 1).Guard.Incarnation)

@@ -118,7 +118,7 @@ var raceStories = []story{
 					return
 				}
 				if i < 8 {
-					_, err = w.S.Elect(w.Ctx, []catalog.Election{{ID: id, Leader: 1, ISR: w.members(1), IfVersion: row.Version}})
+					_, err = w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{{ID: id, Leader: 1, ISR: w.members(1), IfVersion: row.Version}})
 				} else {
 					g := catalog.Guard{Broker: 1, Incarnation: w.Inc[1], Epoch: row.LeaderEpoch}
 					_, _, err = w.S.MoveStart(w.Ctx, id, g, row.Start+1)

@@ -47,7 +47,7 @@ var replicaStories = []story{
 		p := w.threeReplicas()
 		p.alter(2, 1)
 		old := w.members(2)[0]
-		require.NoError(w.T, w.S.Release(w.Ctx, 2, w.Inc[2]))
+		require.NoError(w.T, w.S.Release(w.Ctx, 2, w.Inc[2], nil))
 		require.Equal(w.T, w.members(1), p.tryAlter(1, p.Row().Version, 1, 2).ISR, "not live")
 		w.Register(2)
 		row := p.Row()

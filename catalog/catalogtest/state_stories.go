@@ -98,7 +98,7 @@ var electionStories = []story{
 		a, b := w.Led(t, 0), w.Led(t, 1)
 		stale := a.Row()
 		a.Elect(1, 1)
-		changed, err := w.S.Elect(w.Ctx, []catalog.Election{
+		changed, err := w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{
 			{ID: b.ID, Leader: 2, ISR: w.members(1, 2), IfVersion: b.Row().Version},
 			{ID: a.ID, Leader: 2, ISR: w.members(2), IfVersion: stale.Version},
 		})
@@ -112,23 +112,23 @@ var electionStories = []story{
 		p := w.Led(w.Topic(1, 1, 2), 0)
 		p = p.Elect(1, 1)
 		old := w.members(2)
-		require.NoError(w.T, w.S.Release(w.Ctx, 2, w.Inc[2]))
+		require.NoError(w.T, w.S.Release(w.Ctx, 2, w.Inc[2], nil))
 		w.Register(2)
-		changed, err := w.S.Elect(w.Ctx, []catalog.Election{{ID: p.ID, Leader: 1, ISR: append(w.members(1), old...), IfVersion: p.Row().Version}})
+		changed, err := w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{{ID: p.ID, Leader: 1, ISR: append(w.members(1), old...), IfVersion: p.Row().Version}})
 		require.NoError(w.T, err)
 		require.Empty(w.T, changed)
 		p.Elect(1, 1, 2)
 	}},
 	{"the leader can be taken away, the ISR cannot be emptied", func(w *World) {
 		p := w.OnePartition()
-		_, err := w.S.Elect(w.Ctx, []catalog.Election{{ID: p.ID, Leader: catalog.NoBroker, IfVersion: p.Row().Version}})
+		_, err := w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{{ID: p.ID, Leader: catalog.NoBroker, IfVersion: p.Row().Version}})
 		require.ErrorIs(w.T, err, catalog.ErrInvalid)
-		_, err = w.S.Elect(w.Ctx, []catalog.Election{{ID: p.ID, Leader: 2, ISR: w.members(1), IfVersion: p.Row().Version}})
+		_, err = w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{{ID: p.ID, Leader: 2, ISR: w.members(1), IfVersion: p.Row().Version}})
 		require.ErrorIs(w.T, err, catalog.ErrInvalid)
 		q := p.Elect(catalog.NoBroker, 1)
 		_, err = w.S.Publish(w.Ctx, q.Guard, q.Segment(0, 10))
 		require.ErrorIs(w.T, err, catalog.ErrFenced, "nobody leads")
-		changed, err := w.S.Elect(w.Ctx, nil)
+		changed, err := w.S.Elect(w.Ctx, w.Controller(), nil)
 		require.NoError(w.T, err)
 		require.Empty(w.T, changed)
 	}},

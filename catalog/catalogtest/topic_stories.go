@@ -11,7 +11,7 @@ import (
 var topicStories = []story{
 	{"a new topic is led by its first live replica and its ISR is the live ones", func(w *World) {
 		w.Register(1, 2, 3)
-		require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1]))
+		require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1], nil))
 		var live []catalog.BrokerID
 		topic, err := w.S.CreateTopic(w.Ctx, catalog.NewTopic{ID: catalog.NewUUID(), Name: "a", Configs: map[string]string{"retention.ms": "-1"},
 			Place: func(bs []catalog.Broker) ([][]catalog.BrokerID, error) {

@@ -189,11 +189,29 @@ func (w *World) WithoutCounter(work func()) {
 	require.Equal(w.T, before, w.Position(), "the counter moved")
 }
 
+// Controller is the guard of whoever is the controller, and makes the first live broker one if nobody is.
+func (w *World) Controller() catalog.Controller {
+	w.T.Helper()
+	ls := w.leases()
+	if ls.Controller.Broker != catalog.NoBroker {
+		return ls.Controller
+	}
+	for _, b := range ls.Brokers {
+		if b.Live {
+			c, err := w.S.TakeController(w.Ctx, b.ID, b.Incarnation, catalog.Controller{})
+			require.NoError(w.T, err)
+			return c
+		}
+	}
+	w.T.Fatal("nobody can be the controller")
+	return catalog.Controller{}
+}
+
 // Elect makes a broker leader with the given ISR.
 func (p *Partition) Elect(leader catalog.BrokerID, isr ...catalog.BrokerID) *Partition {
 	p.T.Helper()
 	row := p.Row()
-	changed, err := p.S.Elect(p.Ctx, []catalog.Election{{ID: p.ID, Leader: leader, ISR: p.members(isr...), IfVersion: row.Version}})
+	changed, err := p.S.Elect(p.Ctx, p.Controller(), []catalog.Election{{ID: p.ID, Leader: leader, ISR: p.members(isr...), IfVersion: row.Version}})
 	require.NoError(p.T, err)
 	require.Len(p.T, changed, 1)
 	q := *p

@@ -212,7 +212,7 @@ func TestK7_ALeaseOutlivesItsConnectionsAndNeverGoesBack(t *testing.T) {
 	}
 	// One that was replaced while it was away changes nothing, whatever connection it comes back on.
 	old := b.Inc[1]
-	require.NoError(t, b.retry(func() error { return b.S.Release(b.Ctx, 1, old) }))
+	require.NoError(t, b.retry(func() error { return b.S.Release(b.Ctx, 1, old, nil) }))
 	b.Register(1)
 	_, err := b.faulty.Renew(b.Ctx, 1, old)
 	require.ErrorIs(t, err, catalog.ErrFenced)

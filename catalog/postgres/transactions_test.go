@@ -8,6 +8,7 @@ import (
 
 	"tidemark/catalog"
 	"tidemark/catalog/catalogtest"
+	"tidemark/record"
 )
 
 // transaction is one kind of write: what prepares it, the write, and what it leaves behind.
@@ -49,15 +50,44 @@ func topicTransactions() []transaction {
 		}},
 		{"elect", func(b *behind) (func(catalog.Store) error, func() string) {
 			p := b.OnePartition()
-			row := p.Row()
+			row, controller := p.Row(), b.Controller()
 			return func(s catalog.Store) error {
-				_, err := s.Elect(b.Ctx, []catalog.Election{{ID: p.ID, Leader: 1, ISR: row.ISR, IfVersion: row.Version}})
+				_, err := s.Elect(b.Ctx, controller, []catalog.Election{{ID: p.ID, Leader: 1, ISR: row.ISR, IfVersion: row.Version}})
 				return err
 			}, func() string { return fmt.Sprint(p.Row().LeaderEpoch) }
 		}},
+		{"ISR change", func(b *behind) (func(catalog.Store) error, func() string) {
+			b.Register(1, 2)
+			p := b.Led(b.Topic(1, 1, 2), 0)
+			row := p.Row()
+			return func(s catalog.Store) error {
+				_, err := s.AlterISR(b.Ctx, 1, b.Inc[1], []record.Epoch{row.LeaderEpoch},
+					[]catalog.ISRChange{{ID: p.ID, IfVersion: row.Version, ISR: row.ISR[:1], MinISR: 2}})
+				return err
+			}, func() string { return fmt.Sprint(p.Row().ISR, p.Row().ELR) }
+		}},
+		{"take out", func(b *behind) (func(catalog.Store) error, func() string) {
+			b.Register(1, 2)
+			b.Led(b.Topic(1, 2, 1), 0)
+			controller := b.Controller()
+			ls, err := b.S.Leases(b.Ctx)
+			require.NoError(b.T, err)
+			return func(s catalog.Store) error {
+				_, err := s.TakeOut(b.Ctx, controller, ls.Brokers[1:], nil)
+				return err
+			}, b.everything
+		}},
+		{"assign slots", func(b *behind) (func(catalog.Store) error, func() string) {
+			b.Register(1)
+			controller := b.Controller()
+			return func(s catalog.Store) error {
+				_, err := s.AssignSlots(b.Ctx, controller, []catalog.SlotMove{{Slot: 3, To: 1}})
+				return err
+			}, b.everything
+		}},
 		{"release", func(b *behind) (func(catalog.Store) error, func() string) {
 			p := b.OnePartition()
-			return func(s catalog.Store) error { return s.Release(b.Ctx, 1, p.Guard.Incarnation) }, b.everything
+			return func(s catalog.Store) error { return s.Release(b.Ctx, 1, p.Guard.Incarnation, nil) }, b.everything
 		}},
 		{"commit offsets", func(b *behind) (func(catalog.Store) error, func() string) {
 			p := b.OnePartition()

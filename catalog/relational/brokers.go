@@ -51,18 +51,22 @@ func (s *Store) Register(ctx context.Context, r catalog.Registration) (catalog.R
 	}
 	var out catalog.Registered
 	err := s.write(ctx, func(tx Tx) error {
-		var row brokerRow
-		var parts []partitionRow
-		if err := tx.Read(lockBroker(r.ID, "FOR UPDATE", &row), s.lockInvolved(r.ID, &parts)); err != nil {
+		var d departure
+		if err := d.read(s, tx, []catalog.BrokerID{r.ID}, "FOR UPDATE"); err != nil {
 			return err
 		}
+		row := d.brokers[r.ID]
 		inc, err := row.judge(r)
 		if err != nil {
 			return err
 		}
 		out = catalog.Registered{Incarnation: inc, Lease: row.lease + 1}
 		s.bump(tx)
-		s.queuePartitions(tx, leave(parts, r.ID, !row.found || inc != row.incarnation))
+		s.queuePartitions(tx, leave(d.parts, r.ID, !row.found || inc != row.incarnation))
+		s.queueSlots(tx, d.freed(r.ID))
+		if d.controller.Incarnation != inc {
+			giveUpController(tx, d.controller, r.ID)
+		}
 		tx.Queue(Stmt{
 			SQL: `INSERT INTO brokers (id, incarnation, rack, listeners, live, lease, attempt, version)
 				VALUES ($1, $2, $3, $4::text::jsonb, TRUE, $5, $6, ` + currentVersion + `)
@@ -118,30 +122,6 @@ func (s *Store) Renew(ctx context.Context, id catalog.BrokerID, inc catalog.Inca
 		err = fmt.Errorf("%w: broker %d is not incarnation %d any more", catalog.ErrFenced, id, inc)
 	}
 	return lease, err
-}
-
-// Release ends the lease and the leaderships of a broker that stops cleanly.
-func (s *Store) Release(ctx context.Context, id catalog.BrokerID, inc catalog.Incarnation) error {
-	return s.write(ctx, func(tx Tx) error {
-		var row brokerRow
-		var parts []partitionRow
-		if err := tx.Read(lockBroker(id, "FOR UPDATE", &row), s.lockInvolved(id, &parts)); err != nil {
-			return err
-		}
-		if !row.found || row.incarnation != inc {
-			return fmt.Errorf("%w: broker %d is not incarnation %d any more", catalog.ErrFenced, id, inc)
-		}
-		if !row.live {
-			return ErrDone
-		}
-		s.bump(tx)
-		s.queuePartitions(tx, leave(parts, id, false))
-		tx.Queue(Stmt{
-			SQL:  `UPDATE brokers SET live = FALSE, version = ` + currentVersion + ` WHERE id = $1`,
-			Args: []any{int32(id)},
-		})
-		return nil
-	})
 }
 
 const brokerColumns = `SELECT id, incarnation, rack, listeners::text, live, lease, version FROM brokers`

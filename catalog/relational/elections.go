@@ -9,7 +9,7 @@ import (
 )
 
 // Elect applies the elections whose row has not moved and whose members are who they say.
-func (s *Store) Elect(ctx context.Context, es []catalog.Election) ([]catalog.Partition, error) {
+func (s *Store) Elect(ctx context.Context, c catalog.Controller, es []catalog.Election) ([]catalog.Partition, error) {
 	wanted := make(map[catalog.PartitionID]catalog.Election, len(es))
 	var ids []catalog.PartitionID
 	var brokers []catalog.BrokerID
@@ -37,10 +37,14 @@ func (s *Store) Elect(ctx context.Context, es []catalog.Election) ([]catalog.Par
 		changed = nil
 		var rows []partitionRow
 		known := map[catalog.BrokerID]brokerRow{}
-		err := tx.Read(
+		var controller catalog.Controller
+		err := tx.Read(readController("FOR SHARE", &controller),
 			Stmt{SQL: s.sql.registered, Args: []any{encode(brokers)}, Lock: "FOR KEY SHARE", Row: appendRegistered(known)},
 			Stmt{SQL: s.sql.electing, Args: []any{namePartitions(ids)}, Lock: "FOR UPDATE OF p", Row: appendPartition(&rows)})
 		if err != nil {
+			return err
+		}
+		if err := holdsController(c, controller); err != nil {
 			return err
 		}
 		for _, p := range rows {

@@ -73,11 +73,6 @@ func appendPartition(into *[]partitionRow) func(Row) error {
 	}
 }
 
-// lockInvolved locks every partition that a broker leads or is a member of, in order.
-func (s *Store) lockInvolved(id catalog.BrokerID, into *[]partitionRow) Stmt {
-	return Stmt{SQL: s.sql.involved, Args: []any{int32(id)}, Lock: "FOR UPDATE OF p", Row: appendPartition(into)}
-}
-
 // storedPartition is a partition as an element of a table parameter.
 type storedPartition struct {
 	Topic       string             `json:"topic"`

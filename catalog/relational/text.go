@@ -7,7 +7,9 @@ type text struct {
 	d                                       Dialect
 	ledger, pulled                          string
 	setPartitions, addPartitions            string
-	involved, electing, registered, bounds  string
+	electing, registered, bounds            string
+	leaving, endBrokers, setSlots           string
+	involved                                func(param string) string
 	setConfigs                              string
 	intents, putIntent                      string
 	addGarbage, garbageDue, garbageListed   string
@@ -43,6 +45,8 @@ func (t *text) cluster() {
 	t.pruneLedger = `DELETE FROM ledger WHERE at < ` + d.Ago("$1") + ` AND version < ` + currentVersion
 	t.pruneTombstones = `DELETE FROM tombstones WHERE at < ` + d.Ago("$1")
 	t.registered = `SELECT id, incarnation, live FROM brokers WHERE id IN ` + d.List("$1", "int") + ` ORDER BY id`
+	t.leaving = `SELECT id, incarnation, lease, live, attempt FROM brokers WHERE id IN ` + d.List("$1", "int") + ` ORDER BY id`
+	t.endBrokers = `UPDATE brokers SET live = FALSE, version = ` + currentVersion + ` WHERE id IN ` + d.List("$1", "int")
 	t.setConfigs = `INSERT INTO topic_configs (topic, name, value) SELECT $1::uuid, e.name, e.value FROM ` +
 		d.Table("$2", "e", Column{"name", "text"}, Column{"value", "text"}) +
 		` WHERE TRUE ON CONFLICT (topic, name) DO UPDATE SET value = excluded.value`
@@ -58,8 +62,9 @@ func (t *text) partitions() {
 		FROM ` + row + ` WHERE p.topic = e.topic AND p.partition = e.partition`
 	t.addPartitions = `INSERT INTO partitions (topic, partition, leader, leader_incarnation, leader_epoch, isr, elr, replicas, version)
 		SELECT e.topic, e.partition, e.leader, e.incarnation, e.epoch, e.isr, e.elr, e.replicas, ` + currentVersion + ` FROM ` + row
-	t.involved = `SELECT ` + partitionColumns + `, p.leader_incarnation FROM partitions p
-		WHERE p.leader = $1 OR ` + d.HasMember("p.isr", "$1") + ` OR ` + d.HasMember("p.elr", "$1") + ` ORDER BY p.topic, p.partition`
+	t.involved = func(param string) string {
+		return `p.leader = ` + param + ` OR ` + d.HasMember("p.isr", param) + ` OR ` + d.HasMember("p.elr", param)
+	}
 	named := d.Table("$1", "e", Column{"topic", "uuid"}, Column{"partition", "int"}) + ` JOIN partitions p ON p.topic = e.topic AND p.partition = e.partition`
 	t.electing = `SELECT ` + partitionColumns + `, p.leader_incarnation FROM ` + named + ` ORDER BY p.topic, p.partition`
 	t.bounds = `SELECT p.topic::text, p.partition, p.start, p.tiered, p.tier_bytes FROM ` + named
@@ -92,6 +97,8 @@ func (t *text) groupOffsets() {
 	d := t.d
 	t.slotsHeld = `SELECT slot, broker, incarnation, epoch FROM slots WHERE slot IN ` + d.List("$1", "int") + ` ORDER BY slot`
 	t.topicsHeld = `SELECT id::text, partitions FROM topics WHERE NOT deleted AND id IN ` + d.List("$1", "uuid") + ` ORDER BY id`
+	t.setSlots = `UPDATE slots AS s SET broker = e.broker, incarnation = e.incarnation, epoch = s.epoch + 1, version = ` + currentVersion + ` FROM ` +
+		d.Table("$1", "e", Column{"slot", "int"}, Column{"broker", "int"}, Column{"incarnation", "bigint"}) + ` WHERE s.slot = e.slot`
 	t.takeSlots = `UPDATE slots SET broker = $2, incarnation = $3, epoch = epoch + 1, version = ` + currentVersion +
 		` WHERE slot IN ` + d.List("$1", "int")
 	named := d.Table("$1", "e", Column{"group_id", "text"}, Column{"topic", "uuid"}, Column{"partition", "int"},
