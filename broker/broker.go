@@ -18,6 +18,7 @@ import (
 	"tidemark/broker/partition"
 	"tidemark/broker/wire"
 	"tidemark/catalog"
+	"tidemark/compaction"
 	"tidemark/hotlog"
 	"tidemark/tiering"
 	"tidemark/tiering/cache"
@@ -31,17 +32,18 @@ type Broker struct {
 	id      catalog.BrokerID
 	cluster catalog.ClusterRow
 
-	data     *hotlog.DataDir
-	server   *wire.Server
-	http     *admin.Server // nil if there is none
-	chunks   *cache.Cache
-	tier     *tiering.Tier
-	parts    *partition.Set
-	follower *metadata.Follower
-	groups   *group.Coordinator
-	handlers *handler.Handlers
-	elect    *elector
-	slots    slotTable
+	data      *hotlog.DataDir
+	server    *wire.Server
+	http      *admin.Server // nil if there is none
+	chunks    *cache.Cache
+	tier      *tiering.Tier
+	parts     *partition.Set
+	follower  *metadata.Follower
+	groups    *group.Coordinator
+	handlers  *handler.Handlers
+	compactor *compaction.Worker
+	elect     *elector
+	slots     slotTable
 
 	registered catalog.Registered
 	kept       bool // the incarnation is the one from before the restart
@@ -61,7 +63,7 @@ func Open(ctx context.Context, o Options) (_ *Broker, err error) {
 		}
 	}()
 	steps := []func(context.Context) error{
-		b.openData, b.listen, b.register, b.openTier, b.openState, b.openHandlers,
+		b.openData, b.listen, b.register, b.openTier, b.openState, b.openCompaction, b.openHandlers,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -129,11 +131,13 @@ func (b *Broker) openTier(ctx context.Context) error {
 	counts := objstore.NewMetrics(b.opts.Registry)
 	var bandwidth [len(objstore.Classes)]int64
 	bandwidth[objstore.Upload] = int64(t.UploadBandwidth)
+	bandwidth[objstore.Compaction] = int64(t.CompactionBandwidth)
 	bucket := counts.Wrap(b.opts.Objects)
 	limiter := objstore.NewLimiter(objstore.LimiterOptions{BytesPerSecond: bandwidth, Metrics: counts})
 	b.tier, err = tiering.Open(ctx, tiering.Options{
 		Store: limiter.For(objstore.ColdRead, bucket), UploadStore: limiter.For(objstore.Upload, bucket),
-		RemoveStore: limiter.For(objstore.GC, bucket), Catalog: b.opts.Catalog, Cache: b.chunks,
+		RewriteStore: limiter.For(objstore.Compaction, bucket), RemoveStore: limiter.For(objstore.GC, bucket),
+		Catalog: b.opts.Catalog, Cache: b.chunks,
 		Cluster: b.cluster.ID, Generation: b.cluster.Generation,
 		TailBytes: int64(t.TailCacheBytes), ReadConcurrency: t.ColdReads, ReadTimeout: t.ColdReadTimeout,
 		UploadConcurrency: t.UploadConcurrency, Grace: t.GCGrace, Logger: b.log, Metrics: b.opts.Registry,
@@ -241,6 +245,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	run("elections", background, b.runElections)
 	run("partitions", background, b.parts.Run)
 	run("object tier", background, b.tier.Run)
+	run("compaction", background, b.runCompaction)
 	run("groups", background, b.groups.Run)
 	if b.http != nil {
 		run("http", background, b.http.Run)

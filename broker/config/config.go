@@ -77,6 +77,10 @@ type Tier struct {
 	ColdReadTimeout   time.Duration `env:"COLD_READ_TIMEOUT" envDefault:"1m" min:"1s" max:"1h" doc:"Deadline of one cold read, all its steps together."`
 	UploadConcurrency int           `env:"UPLOAD_CONCURRENCY" envDefault:"4" min:"1" max:"1000" doc:"Uploads in progress."`
 	UploadBandwidth   Bytes         `env:"UPLOAD_BANDWIDTH" envDefault:"0" min:"0" max:"1TiB" doc:"Bytes a second of all uploads together. 0: no limit."`
+
+	CompactionWorkers   int   `env:"COMPACTION_WORKERS" envDefault:"1" min:"0" max:"1000" doc:"Partitions that this process compacts or merges at once. 0: none; tidemark compactor or another broker does it."`
+	CompactionMemory    Bytes `env:"COMPACTION_MEMORY" envDefault:"64MiB" min:"1MiB" max:"1TiB" doc:"Memory of one compaction worker besides the object that it makes. Less means more passes over the keys of a large partition."`
+	CompactionBandwidth Bytes `env:"COMPACTION_BANDWIDTH" envDefault:"0" min:"0" max:"1TiB" doc:"Bytes a second that compaction reads and writes. 0: no limit."`
 }
 
 // Disk says what the local log may use.

@@ -113,8 +113,8 @@ func (p *Partition) Fetch(req FetchRequest) (Fetched, error) {
 	if req.From >= bound {
 		return f, nil
 	}
-	if req.From < b.LocalStart {
-		return f, p.fetchCold(&f, req, min(bound, b.LocalStart))
+	if cold := p.coldEnd(b.LocalStart); req.From < cold {
+		return f, p.fetchCold(&f, req, min(bound, cold))
 	}
 	return f, p.fetchHot(&f, req, bound)
 }
@@ -184,10 +184,11 @@ func (p *Partition) takeCold(f *Fetched, req FetchRequest, chunk *tiering.Chunk)
 		if req.Committed {
 			bound = f.Stable
 		}
-		if next >= p.log.Bounds().LocalStart {
+		cold := p.coldEnd(p.log.Bounds().LocalStart)
+		if next >= cold {
 			return p.fetchHot(f, req, bound)
 		}
-		return p.fetchCold(f, req, min(bound, p.log.Bounds().LocalStart))
+		return p.fetchCold(f, req, min(bound, cold))
 	}
 	f.Pieces = append(f.Pieces, Piece{cold: chunk, size: chunk.Size})
 	f.Bytes += int(chunk.Size)

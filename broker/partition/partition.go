@@ -33,6 +33,7 @@ type Partition struct {
 	hw     atomic.Int64
 	start  atomic.Int64
 	tiered atomic.Int64
+	clean  atomic.Pointer[cleanTo]
 
 	waiters waiters
 

@@ -2,19 +2,19 @@ package topicconfig
 
 // compactionTable: when a compacted topic is cleaned.
 var compactionTable = []Definition{
-	{Name: "min.cleanable.dirty.ratio", Type: Double, Default: "0.5", valid: fraction(), Effect: Later,
+	{Name: "min.cleanable.dirty.ratio", Type: Double, Default: "0.5", valid: fraction(),
 		BrokerName: "log.cleaner.min.cleanable.ratio",
 		Doc:        "Share of bytes not yet cleaned at which a partition is cleaned.",
 		set:        func(t *Topic, v value) { t.MinCleanableDirtyRatio = v.float }},
-	{Name: "min.compaction.lag.ms", Type: Long, Default: "0", valid: atLeast(0), Effect: Later,
+	{Name: "min.compaction.lag.ms", Type: Long, Default: "0", valid: atLeast(0),
 		BrokerName: "log.cleaner.min.compaction.lag.ms",
 		Doc:        "Least age at which a record may be removed because a newer one has its key.",
 		set:        func(t *Topic, v value) { t.MinCompactionLagMs = Millis(v.num) }},
-	{Name: "max.compaction.lag.ms", Type: Long, Default: "9223372036854775807", valid: atLeast(1), Effect: Later,
+	{Name: "max.compaction.lag.ms", Type: Long, Default: "9223372036854775807", valid: atLeast(1),
 		BrokerName: "log.cleaner.max.compaction.lag.ms",
 		Doc:        "Age at which a record must have been through a cleaning, whatever the dirty ratio.",
 		set:        func(t *Topic, v value) { t.MaxCompactionLagMs = Millis(v.num) }},
-	{Name: "delete.retention.ms", Type: Long, Default: "86400000", valid: atLeast(0), Effect: Later,
+	{Name: "delete.retention.ms", Type: Long, Default: "86400000", valid: atLeast(0),
 		BrokerName: "log.cleaner.delete.retention.ms",
 		Doc:        "Time that a tombstone is kept after everything that it deletes has gone.",
 		set:        func(t *Topic, v value) { t.DeleteRetentionMs = Millis(v.num) }},

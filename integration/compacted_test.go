@@ -1,0 +1,262 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"tidemark/integration/harness"
+)
+
+// A history goes into a topic that compacts, under settings that make everything happen at once: half a minute later
+// little more than the last value of each file is in the bucket, whoever read meanwhile saw no gap and no disorder, and
+// what finds nothing to do touches nothing.
+func TestCompactedStream(t *testing.T) { compactedStream(t, generatedStream()) }
+
+// The same with the real stream, whose last state is known from elsewhere.
+func TestCompactedStreamReal(t *testing.T) {
+	events := realStream(t)
+	blobs := map[string]string{}
+	for k, v := range latestOf(events) {
+		_, after, _ := strings.Cut(v, `"blob":"`)
+		blobs[k], _, _ = strings.Cut(after, `"`)
+	}
+	require.Equal(t, finalState(t), blobs, "the stream and its final state belong together")
+	compactedStream(t, events)
+}
+
+func compactedStream(t *testing.T, events []event) {
+	t.Run("embedded stores", func(t *testing.T) {
+		c := compactStream(t, harness.Dev(t, harness.Options{Env: devDelays}), events)
+		c.load(0)
+		c.settles(0)
+		c.rests()
+	})
+	t.Run("embedded stores, killed at chance", func(t *testing.T) {
+		c := compactStream(t, harness.Dev(t, harness.Options{Env: devDelays}), events)
+		c.load(kills(t))
+		c.settles(2 * kills(t))
+	})
+	t.Run("Postgres and S3", func(t *testing.T) {
+		stores := harness.RealStores(t)
+		c := compactStream(t, harness.Serve(t, stores, harness.Options{Env: devDelays}), events)
+		c.load(0)
+		c.settles(0)
+		c.rests()
+		agree(t, c.n, stores)
+	})
+}
+
+// devDelays are those of `tidemark dev`, where the harness has shorter ones.
+var devDelays = map[string]string{"TIDEMARK_FREE_DELAY": "5s", "TIDEMARK_GC_GRACE": "30s"}
+
+// compacted is a topic that compacts, and the stream that it is given.
+type compacted struct {
+	t      *testing.T
+	n      *harness.Node
+	events []event
+	final  map[string]string
+}
+
+const compactedTopic = "files"
+
+func compactStream(t *testing.T, n *harness.Node, events []event) *compacted {
+	n.CreateTopic(t, compactedTopic, 1, "cleanup.policy", "compact", "segment.bytes", "1048576", "segment.ms", "2000",
+		"local.retention.bytes", "1", "min.cleanable.dirty.ratio", "0.01", "delete.retention.ms", "1000")
+	return &compacted{t: t, n: n, events: events, final: latestOf(events)}
+}
+
+// load produces the stream while a consumer follows it; the broker is killed some times meanwhile.
+func (c *compacted) load(deaths int) {
+	c.t.Helper()
+	started := time.Now()
+	var both sync.WaitGroup
+	both.Go(func() {
+		if _, err := c.read(2 * time.Minute); err != nil {
+			c.t.Errorf("a consumer that follows: %v", err)
+		}
+	})
+	both.Go(func() { c.produce() })
+	for range deaths {
+		c.dies()
+	}
+	both.Wait()
+	c.t.Logf("%d events produced and read in %v", len(c.events), time.Since(started).Round(time.Millisecond))
+}
+
+// dies kills the broker at a moment that is chance.
+func (c *compacted) dies() {
+	time.Sleep(time.Duration(rand.Int64N(int64(1500 * time.Millisecond))))
+	c.n.Kill()
+	c.n.Start()
+}
+
+func (c *compacted) produce() {
+	cl := c.n.Client(c.t, kgo.DefaultProduceTopic(compactedTopic), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerBatchMaxBytes(100<<10), kgo.ProducerLinger(5*time.Millisecond))
+	next := int64(0)
+	for _, e := range c.events {
+		cl.Produce(context.Background(), &kgo.Record{Key: e.key, Value: e.value, Timestamp: time.UnixMilli(e.ms)}, func(r *kgo.Record, err error) {
+			if err != nil || r.Offset != next {
+				c.t.Errorf("produce: offset %d came as number %d, %v", r.Offset, next, err)
+			}
+			next++
+		})
+	}
+	if err := cl.Flush(within(c.t, 2*time.Minute)); err != nil {
+		c.t.Errorf("produce: %v", err)
+	}
+}
+
+// seen is what a consumer found that read the topic from its beginning to its end.
+type seen struct{ records, tombstones int }
+
+// read consumes until the whole stream has passed. Each record must be the one that was produced under its offset,
+// offsets must rise, and the state at the end must be the stream's.
+func (c *compacted) read(limit time.Duration) (seen, error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+	defer cancel()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.n.Kafka), kgo.FetchMaxWait(100*time.Millisecond), kgo.KeepControlRecords(),
+		kgo.MetadataMinAge(100*time.Millisecond), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{compactedTopic: {0: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		return seen{}, err
+	}
+	defer cl.Close()
+	var got seen
+	started := time.Now()
+	state, last := map[string]string{}, int64(-1)
+	for last < int64(len(c.events))-1 {
+		fetches := cl.PollFetches(ctx)
+		if err := ctx.Err(); err != nil {
+			return got, fmt.Errorf("after offset %d: %w", last, err)
+		}
+		var fault error
+		fetches.EachRecord(func(r *kgo.Record) {
+			e := c.events[r.Offset]
+			if r.Offset <= last || !bytes.Equal(r.Key, e.key) || !bytes.Equal(r.Value, e.value) || (r.Value == nil) != (e.value == nil) || r.Timestamp.UnixMilli() != e.ms {
+				fault = fmt.Errorf("offset %d after %d holds %s at %v", r.Offset, last, r.Key, r.Timestamp)
+			}
+			last = r.Offset
+			got.records++
+			state[string(r.Key)] = string(r.Value)
+			if r.Value == nil {
+				got.tombstones++
+				delete(state, string(r.Key))
+			}
+		})
+		if fault != nil {
+			return got, fault
+		}
+	}
+	if !sameState(c.final, state) {
+		return got, fmt.Errorf("the state after a read of %v has %d keys, the stream's has %d, or their values differ",
+			time.Since(started), len(state), len(c.final))
+	}
+	return got, nil
+}
+
+func sameState(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
+// settles waits, half a minute at most, until little more than the last state is there. Everybody who reads
+// meanwhile reads right.
+func (c *compacted) settles(deaths int) {
+	c.t.Helper()
+	loaded := time.Now()
+	for range deaths {
+		c.dies()
+	}
+	var got seen
+	harness.Until(c.t, 30*time.Second, "the topic is compacted", func() error {
+		var err error
+		got, err = c.read(time.Minute)
+		require.NoError(c.t, err)
+		if limit := len(c.final) * 12 / 10; got.records > limit || got.tombstones > 0 {
+			return fmt.Errorf("%d records (wanted at most %d), %d tombstones", got.records, limit, got.tombstones)
+		}
+		return nil
+	})
+	objects, err := c.n.Segments(compactedTopic, 0)
+	require.NoError(c.t, err)
+	c.t.Logf("%v after the load: %d records for %d keys in %d objects; compaction read %.1f MB and wrote %.1f MB in %.0f passes",
+		time.Since(loaded).Round(time.Millisecond), got.records, len(c.final), len(objects), c.n.Metric("tidemark_compaction_read_bytes_total")/1e6,
+		c.n.Metric("tidemark_compaction_written_bytes_total")/1e6, c.n.Metric("tidemark_compaction_passes_total"))
+	require.EqualValues(c.t, 0, c.n.Offset(c.t, compactedTopic, 0, harness.Start))
+	require.EqualValues(c.t, len(c.events), c.n.Offset(c.t, compactedTopic, 0, harness.Latest))
+}
+
+// rests makes sure that a compactor with nothing to do reads and writes nothing (A6, C12).
+func (c *compacted) rests() {
+	c.t.Helper()
+	work := func() string {
+		m, err := c.n.Metrics()
+		require.NoError(c.t, err)
+		return fmt.Sprint(m["tidemark_compaction_read_bytes_total"], m["tidemark_compaction_objects_total"], m["tidemark_compaction_passes_total"])
+	}
+	before, since := work(), time.Now()
+	harness.Until(c.t, 30*time.Second, "compaction rests", func() error {
+		if now := work(); now != before {
+			before, since = now, time.Now()
+		}
+		if time.Since(since) < 4*time.Second {
+			return fmt.Errorf("work %s", before)
+		}
+		return nil
+	})
+	if _, err := c.read(time.Minute); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// latestOf is the state that a stream ends in.
+func latestOf(events []event) map[string]string {
+	state := map[string]string{}
+	for _, e := range events {
+		if e.value == nil {
+			delete(state, string(e.key))
+		} else {
+			state[string(e.key)] = string(e.value)
+		}
+	}
+	return state
+}
+
+// finalState reads the final state that comes with the real stream: the blob of each file.
+func finalState(t *testing.T) map[string]string {
+	root, err := harness.ModuleRoot()
+	require.NoError(t, err)
+	f, err := os.Open(filepath.Join(root, "..", "shared", "data", "kafka-history.final.tsv.zst"))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	require.NoError(t, err)
+	defer z.Close()
+	state := map[string]string{}
+	for lines := bufio.NewScanner(z); lines.Scan(); {
+		file, blob, ok := strings.Cut(lines.Text(), "\t")
+		require.True(t, ok, lines.Text())
+		state[file] = blob
+	}
+	return state
+}
