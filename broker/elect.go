@@ -44,17 +44,14 @@ func (e *elector) wakeIfNeeded(im *metadata.Image) {
 
 // plan decides the elections that the image asks for.
 func (e *elector) plan(im *metadata.Image) []catalog.Election {
-	live := map[catalog.BrokerID]catalog.Incarnation{}
-	for _, b := range im.Brokers() {
-		live[b.ID] = b.Incarnation
-	}
+	brokers := replication.ByID(im.Registered())
 	var es []catalog.Election
 	for _, t := range im.Topics() {
 		for _, p := range t.Partitions {
 			if p.Leader != catalog.NoBroker {
 				continue
 			}
-			el, loss, ok := replication.Elect(p, live, t.Effective.UncleanLeaderElectionEnable)
+			el, loss, ok := replication.Elect(p, brokers, replication.Settings{MinISR: t.Effective.MinInsyncReplicas, Unclean: t.Effective.UncleanLeaderElectionEnable})
 			if !ok {
 				continue
 			}

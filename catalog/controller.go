@@ -46,8 +46,8 @@ type Left struct {
 	Partitions []Partition
 	// Slots are all slots, whoever holds them.
 	Slots []SlotGuard
-	// Live are the brokers that stay.
-	Live []Broker
+	// Brokers are all that are registered; the leaving ones are not live any more.
+	Brokers []Broker
 }
 
 // Given is what becomes of what was left. An election that names the row's present leader changes its

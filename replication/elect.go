@@ -16,31 +16,58 @@ const (
 	MayLose
 )
 
-// Elect decides the leader of one partition that has none, or returns false if it has to stay
-// offline. live maps the live brokers to their registered incarnations. Order: ISR, then ELR, then, if
-// RF is 1 or unclean is set, any live replica (KIP-966; DESIGN §6).
-func Elect(p catalog.Partition, live map[catalog.BrokerID]catalog.Incarnation, unclean bool) (catalog.Election, Loss, bool) {
-	isLive := func(m catalog.Member) bool { return live[m.Broker] == m.Incarnation && m.Incarnation != 0 }
-	e := catalog.Election{ID: p.ID, IfVersion: p.Version, ELR: p.ELR}
+// Settings are what decisions about a partition need of its topic's configuration.
+type Settings struct {
+	MinISR  int  // min.insync.replicas
+	Unclean bool // unclean.leader.election.enable
+}
 
-	inSync := slices.DeleteFunc(slices.Clone(p.ISR), func(m catalog.Member) bool { return !isLive(m) })
+// Brokers are the registered brokers, live or not.
+type Brokers map[catalog.BrokerID]catalog.Broker
+
+// ByID makes Brokers of a list.
+func ByID(list []catalog.Broker) Brokers {
+	out := make(Brokers, len(list))
+	for _, b := range list {
+		out[b.ID] = b
+	}
+	return out
+}
+
+// current says whether a member is the registered incarnation of its broker.
+func (bs Brokers) current(m catalog.Member) bool {
+	b, ok := bs[m.Broker]
+	return ok && b.Incarnation == m.Incarnation
+}
+
+func (bs Brokers) live(m catalog.Member) bool { return bs[m.Broker].Live && bs.current(m) }
+
+// Elect decides the leader of one partition that has none, or returns false if it has to stay
+// offline. Order: ISR, then ELR, then, if RF is 1 or unclean election is allowed, any live replica
+// (KIP-966; DESIGN §6). Members that are not live leave the ISR, for the ELR if it gets too small.
+func Elect(p catalog.Partition, bs Brokers, set Settings) (catalog.Election, Loss, bool) {
+	e := catalog.Election{ID: p.ID, IfVersion: p.Version}
+	gone := func(m catalog.Member) bool { return !bs.live(m) }
+
+	inSync := slices.DeleteFunc(slices.Clone(p.ISR), gone)
 	if len(inSync) > 0 {
 		e.Leader, e.ISR = preferred(p.Replicas, inSync).Broker, inSync
+		e.ELR = catalog.NextELR(p, e.ISR, set.MinISR, bs.current)
 		return e, NoLoss, true
 	}
-	eligible := slices.DeleteFunc(slices.Clone(p.ELR), func(m catalog.Member) bool { return !isLive(m) })
+	eligible := slices.DeleteFunc(slices.Clone(p.ELR), gone)
 	if len(eligible) > 0 {
 		leader := preferred(p.Replicas, eligible)
 		e.Leader, e.ISR = leader.Broker, []catalog.Member{leader}
-		e.ELR = slices.DeleteFunc(slices.Clone(p.ELR), func(m catalog.Member) bool { return m == leader })
+		e.ELR = catalog.NextELR(p, e.ISR, set.MinISR, bs.current)
 		return e, NoLoss, true
 	}
-	if len(p.Replicas) > 1 && !unclean {
+	if len(p.Replicas) > 1 && !set.Unclean {
 		return catalog.Election{}, NoLoss, false
 	}
 	for _, r := range p.Replicas {
-		if inc, ok := live[r]; ok {
-			e.Leader, e.ISR, e.ELR = r, []catalog.Member{{Broker: r, Incarnation: inc}}, nil
+		if b := bs[r]; b.Live {
+			e.Leader, e.ISR = r, []catalog.Member{{Broker: r, Incarnation: b.Incarnation}}
 			return e, MayLose, true
 		}
 	}
@@ -55,4 +82,20 @@ func preferred(replicas []catalog.BrokerID, ms []catalog.Member) catalog.Member 
 		}
 	}
 	return ms[0]
+}
+
+// Preferred lists the elections that give partitions back to the first of their replicas where it is
+// in sync and somebody else leads. Sets stay as they are.
+func Preferred(ps []catalog.Partition, bs Brokers) []catalog.Election {
+	var es []catalog.Election
+	for _, p := range ps {
+		if len(p.Replicas) == 0 || p.Leader == catalog.NoBroker || p.Leader == p.Replicas[0] {
+			continue
+		}
+		first := p.Replicas[0]
+		if slices.ContainsFunc(p.ISR, func(m catalog.Member) bool { return m.Broker == first && bs.live(m) }) {
+			es = append(es, catalog.Election{ID: p.ID, Leader: first, ISR: p.ISR, ELR: p.ELR, IfVersion: p.Version})
+		}
+	}
+	return es
 }

@@ -13,8 +13,17 @@ func member(b catalog.BrokerID, inc catalog.Incarnation) catalog.Member {
 	return catalog.Member{Broker: b, Incarnation: inc}
 }
 
+// alive is brokers that are live with the given incarnations.
+func alive(incs map[catalog.BrokerID]catalog.Incarnation) Brokers {
+	bs := Brokers{}
+	for id, inc := range incs {
+		bs[id] = catalog.Broker{ID: id, Incarnation: inc, Live: true}
+	}
+	return bs
+}
+
 func TestElectionStories(t *testing.T) {
-	type live = map[catalog.BrokerID]catalog.Incarnation
+	type live = map[catalog.BrokerID]catalog.Incarnation // of who is live
 	three := []catalog.BrokerID{1, 2, 3}
 	for _, c := range []struct {
 		story   string
@@ -34,7 +43,7 @@ func TestElectionStories(t *testing.T) {
 		{"nobody is there", catalog.Partition{Replicas: three, ISR: []catalog.Member{member(1, 4)}}, live{}, true, 0, NoLoss, true},
 	} {
 		t.Run(c.story, func(t *testing.T) {
-			e, loss, ok := Elect(c.p, c.live, c.unclean)
+			e, loss, ok := Elect(c.p, alive(c.live), Settings{MinISR: 1, Unclean: c.unclean})
 			require.Equal(t, !c.offline, ok)
 			if ok {
 				require.Equal(t, c.leader, e.Leader)
@@ -66,7 +75,7 @@ func TestElectionsAreSound(t *testing.T) {
 				p.ELR = append(p.ELR, m)
 			}
 		}
-		e, loss, ok := Elect(p, live, rapid.Bool().Draw(t, "unclean"))
+		e, loss, ok := Elect(p, alive(live), Settings{MinISR: rapid.IntRange(1, 3).Draw(t, "min.insync.replicas"), Unclean: rapid.Bool().Draw(t, "unclean")})
 		if !ok {
 			return
 		}

@@ -80,7 +80,7 @@ var controllerStories = []story{
 		before := w.Position().Version
 		require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1], func(l catalog.Left) catalog.Given {
 			require.Equal(w.T, []catalog.BrokerID{1}, l.Leaving)
-			require.Len(w.T, l.Live, 1)
+			require.Equal(w.T, []bool{false, true}, []bool{l.Brokers[0].Live, l.Brokers[1].Live})
 			return catalog.Given{
 				Elections: []catalog.Election{{ID: p.ID, Leader: 2, ISR: w.members(2)}},
 				Slots:     []catalog.SlotMove{{Slot: 9, To: 2, IfEpoch: l.Slots[9].Epoch}},
@@ -191,7 +191,8 @@ func takeOut(w *World) {
 
 	gone, err := w.S.TakeOut(w.Ctx, c, []catalog.BrokerLease{w.lease(2)}, func(l catalog.Left) catalog.Given {
 		require.Len(w.T, l.Partitions, 3)
-		require.Len(w.T, l.Live, 2)
+		require.Len(w.T, l.Brokers, 3)
+		require.False(w.T, l.Brokers[1].Live)
 		return catalog.Given{
 			Elections: []catalog.Election{
 				{ID: led.ID, Leader: 1, ISR: w.members(1, 3)},

@@ -50,12 +50,10 @@ func (s *Store) lockInvolved(ids []catalog.BrokerID, into *[]partitionRow) Stmt 
 
 // queue writes what becomes of what the leaving brokers leave behind.
 func (d *departure) queue(s *Store, tx Tx, leaving []catalog.BrokerID, decide catalog.Departure) error {
-	goes := func(id catalog.BrokerID) bool { return slices.Contains(leaving, id) }
 	left := catalog.Left{Leaving: leaving, Slots: d.slots}
 	for _, b := range d.registered {
-		if b.Live && !goes(b.ID) {
-			left.Live = append(left.Live, b)
-		}
+		b.Live = b.Live && !slices.Contains(leaving, b.ID)
+		left.Brokers = append(left.Brokers, b)
 	}
 	for _, p := range d.parts {
 		left.Partitions = append(left.Partitions, p.Partition)
@@ -68,7 +66,7 @@ func (d *departure) queue(s *Store, tx Tx, leaving []catalog.BrokerID, decide ca
 	if err != nil {
 		return err
 	}
-	slots := moved(d.slots, given.Slots, left.Live)
+	slots := moved(d.slots, given.Slots, left.Brokers)
 	for _, id := range leaving {
 		for _, g := range d.freed(id) {
 			if !slices.ContainsFunc(slots, func(m catalog.SlotGuard) bool { return m.Slot == g.Slot }) {
@@ -85,8 +83,8 @@ func (d *departure) queue(s *Store, tx Tx, leaving []catalog.BrokerID, decide ca
 // decided is the rows that change: as elected, and without a leader where a leaving one led.
 func (d *departure) decided(left catalog.Left, es []catalog.Election) ([]partitionRow, error) {
 	known := map[catalog.BrokerID]brokerRow{}
-	for _, b := range d.registered {
-		known[b.ID] = brokerRow{found: true, incarnation: b.Incarnation, live: b.Live && !slices.Contains(left.Leaving, b.ID)}
+	for _, b := range left.Brokers {
+		known[b.ID] = brokerRow{found: true, incarnation: b.Incarnation, live: b.Live}
 	}
 	wanted := make(map[catalog.PartitionID]catalog.Election, len(es))
 	for _, e := range es {

@@ -31,7 +31,7 @@ func lockAllSlots(into *[]catalog.SlotGuard) Stmt {
 }
 
 // moved is the slots after those moves whose epoch has not moved and whose target is live.
-func moved(held []catalog.SlotGuard, moves []catalog.SlotMove, live []catalog.Broker) []catalog.SlotGuard {
+func moved(held []catalog.SlotGuard, moves []catalog.SlotMove, brokers []catalog.Broker) []catalog.SlotGuard {
 	byNumber := bySlot(held)
 	var out []catalog.SlotGuard
 	for _, m := range moves {
@@ -41,11 +41,11 @@ func moved(held []catalog.SlotGuard, moves []catalog.SlotMove, live []catalog.Br
 		}
 		next := catalog.SlotGuard{Slot: m.Slot, Broker: catalog.NoBroker, Epoch: g.Epoch + 1}
 		if m.To != catalog.NoBroker {
-			i := slices.IndexFunc(live, func(b catalog.Broker) bool { return b.ID == m.To })
+			i := slices.IndexFunc(brokers, func(b catalog.Broker) bool { return b.ID == m.To && b.Live })
 			if i < 0 {
 				continue
 			}
-			next.Broker, next.Incarnation = m.To, live[i].Incarnation
+			next.Broker, next.Incarnation = m.To, brokers[i].Incarnation
 		}
 		byNumber[m.Slot] = next
 		out = append(out, next)
