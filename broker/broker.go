@@ -20,6 +20,7 @@ import (
 	"tidemark/catalog"
 	"tidemark/compaction"
 	"tidemark/hotlog"
+	"tidemark/replication/fetcher"
 	"tidemark/tiering"
 	"tidemark/tiering/cache"
 	"tidemark/tiering/objstore"
@@ -41,9 +42,9 @@ type Broker struct {
 	follower  *metadata.Follower
 	groups    *group.Coordinator
 	handlers  *handler.Handlers
-	compactor *compaction.Worker
 	elect     *elector
 	slots     slotTable
+	compactor *compaction.Worker
 
 	registered catalog.Registered
 	kept       bool // the incarnation is the one from before the restart
@@ -154,7 +155,12 @@ func (b *Broker) openState(ctx context.Context) error {
 		Files:     hotlog.NewFileLimit(d.FileReads, d.OpenSegments),
 		FreeDelay: b.opts.Config.Tier.FreeDelay, ProduceMark: int64(d.ProduceMark), EndMark: int64(d.AppendMark),
 		MaxProducers: d.MaxProducerIDs, ProducerExpiry: d.ProducerIDExpiration,
-		Log: b.log, Registerer: b.opts.Registry,
+		InterBroker: b.opts.Config.Network.InterBroker, LagMax: b.opts.Config.Replication.LagMax,
+		Replication: fetcher.Options{
+			MaxBytes: int(b.opts.Config.Replication.FetchBytes), PartitionBytes: int(b.opts.Config.Replication.PartitionBytes),
+		},
+		CatalogAge: func() time.Duration { return b.follower.Age() },
+		Log:        b.log, Registerer: b.opts.Registry,
 	})
 	defaults := b.opts.Config.Topics.Defaults
 	b.elect = newElector(b.opts.Catalog, b.log)

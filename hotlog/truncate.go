@@ -13,7 +13,7 @@ import (
 
 // TruncateTo makes to the log's end; a batch that crosses it goes too. Producer
 // state, transactions and epochs go back with the log (H11). An end at or above
-// the log's changes nothing. Waits for acknowledgement must have been failed
+// the log's takes only epochs back in which nothing was written. Waits for acknowledgement must have been failed
 // before (R17). Errors: ErrBelowLocal (to is below localStart: Reset is wanted),
 // ErrDiskFull (nothing changed), ErrFailed, ErrClosed.
 func (l *Log) TruncateTo(to record.Offset) error {
@@ -24,7 +24,10 @@ func (l *Log) TruncateTo(to record.Offset) error {
 	if err := l.usableLocked(); err != nil {
 		return err
 	}
-	if to >= record.Offset(l.end.Load()) {
+	if end := record.Offset(l.end.Load()); to >= end {
+		history := l.Epochs()
+		history.TruncateTo(end)
+		l.epochs.Store(&history)
 		return nil
 	}
 	if to < record.Offset(l.start.Load()) {

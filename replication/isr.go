@@ -191,6 +191,21 @@ func (f *Followers) Plan(hw, end record.Offset, now time.Duration, mayShrink boo
 	if f.pending != nil {
 		return Change{IfVersion: f.version, ISR: f.pending.isr}, true
 	}
+	next := f.next(hw, end, now, mayShrink)
+	if next == nil {
+		return Change{}, false
+	}
+	f.pending = &pending{isr: next}
+	return Change{IfVersion: f.version, ISR: next}, true
+}
+
+// Wants reports whether Plan would ask for something.
+func (f *Followers) Wants(hw, end record.Offset, now time.Duration, mayShrink bool) bool {
+	return f.pending != nil || len(f.replicas) > 1 && f.next(hw, end, now, mayShrink) != nil
+}
+
+// next is the set that there should be, nil if it is the one that there is.
+func (f *Followers) next(hw, end record.Offset, now time.Duration, mayShrink bool) []catalog.Member {
 	next := slices.DeleteFunc(slices.Clone(f.isr), func(m catalog.Member) bool {
 		return m != f.self && mayShrink && f.lags(m, end, now)
 	})
@@ -202,10 +217,9 @@ func (f *Followers) Plan(hw, end record.Offset, now time.Duration, mayShrink boo
 		next = append(next, p.member)
 	}
 	if slices.Equal(next, f.isr) || !slices.Contains(next, f.self) {
-		return Change{}, false
+		return nil
 	}
-	f.pending = &pending{isr: next}
-	return Change{IfVersion: f.version, ISR: next}, true
+	return next
 }
 
 // lags reports whether a member has not had the whole log for longer than it may.
@@ -217,18 +231,19 @@ func (f *Followers) lags(m catalog.Member, end record.Offset, now time.Duration)
 	return (p.end < end || p.member != m) && now-p.caughtUp > f.lagMax
 }
 
+// Moves reports whether Row would take anything over.
+func (f *Followers) Moves(row catalog.Partition) bool {
+	return row.Version > f.version || row.Version == f.version && !slices.Equal(row.Replicas, f.replicas)
+}
+
 // Row takes over the row as it was read. A newer version decides what was pending: an attempt that was made
 // for an older one cannot happen any more. It reports whether anything changed.
 func (f *Followers) Row(row catalog.Partition, now time.Duration) bool {
-	if row.Version < f.version {
-		return false
-	}
-	moved := row.Version > f.version
-	if !moved && slices.Equal(row.Replicas, f.replicas) {
+	if !f.Moves(row) {
 		return false
 	}
 	f.replicas = row.Replicas
-	if !moved {
+	if row.Version == f.version {
 		return true
 	}
 	for _, m := range row.ISR {

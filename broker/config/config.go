@@ -12,15 +12,16 @@ import (
 // Tags: `env` is the variable without TIDEMARK_; `envDefault` its default; `doc` its meaning; `min` and `max` bound
 // numbers, sizes and durations, in the text that the variable would have.
 type Config struct {
-	Broker  Broker
-	Network Network
-	HTTP    HTTP
-	Stores  Stores
-	Tier    Tier
-	Disk    Disk
-	Topics  Topics
-	Groups  Groups
-	Log     Log
+	Broker      Broker
+	Network     Network
+	HTTP        HTTP
+	Stores      Stores
+	Tier        Tier
+	Disk        Disk
+	Replication Replication
+	Topics      Topics
+	Groups      Groups
+	Log         Log
 
 	// Set holds the variables that were given, by whole name; the rest are defaults.
 	Set map[string]bool `env:"-"`
@@ -91,6 +92,13 @@ type Disk struct {
 	AppendMark           Bytes         `env:"DISK_APPEND_MARK" envDefault:"256MiB" min:"0" max:"1PiB" doc:"Free space below which nothing at all is appended. Below TIDEMARK_DISK_PRODUCE_MARK. 0: never."`
 	MaxProducerIDs       int           `env:"MAX_PRODUCER_IDS" envDefault:"10000" min:"1" max:"10000000" doc:"Producer ids that a partition remembers; the longest idle are forgotten first."`
 	ProducerIDExpiration time.Duration `env:"PRODUCER_ID_EXPIRATION" envDefault:"24h" min:"1s" max:"8760h" doc:"Time after which an idle producer id is forgotten."`
+}
+
+// Replication says how this broker follows leaders, and when a follower of its own is out of sync.
+type Replication struct {
+	LagMax         time.Duration `env:"REPLICA_LAG_MAX" envDefault:"30s" min:"100ms" max:"1h" doc:"Time for which a follower may lack the end of the log before it leaves the in-sync set. One whose broker is gone leaves with its lease. Kafka's replica.lag.time.max.ms."`
+	FetchBytes     Bytes         `env:"REPLICA_FETCH_MAX_BYTES" envDefault:"8MiB" min:"1KiB" max:"1GiB" doc:"Memory for the answer of one leader; one whole batch may be larger."`
+	PartitionBytes Bytes         `env:"REPLICA_FETCH_PARTITION_BYTES" envDefault:"1MiB" min:"1KiB" max:"1GiB" doc:"One partition's share of it."`
 }
 
 // Topics says how topics come to be and what they have by default.

@@ -123,6 +123,14 @@ func (h *Handlers) listOffset(ctx context.Context, r *kmsg.ListOffsetsRequest, t
 	at := func(o record.Offset) partition.TimePoint {
 		return partition.TimePoint{Offset: o, Timestamp: record.NoTimestamp, Epoch: v.EpochAt(o)}
 	}
+	if q.Timestamp == askLatest || q.Timestamp == askMaxTimestamp || q.Timestamp >= 0 {
+		if err := v.EndKnown(); err != nil {
+			if r.Version < 5 { // KIP-207: they do not know the other one
+				err = fmt.Errorf("%w: %w", kerr.LeaderNotAvailable, err)
+			}
+			return none, err
+		}
+	}
 	switch q.Timestamp {
 	case askLatest:
 		tp := at(v.Visible)

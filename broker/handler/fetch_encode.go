@@ -110,7 +110,7 @@ func (b *fetchBody) partition(f *fetch, e *fetchEntry, flexible bool) {
 	}
 	h = appendAborted(h, e.got.Aborted, f.committed && e.code == 0, flexible)
 	if f.version >= 11 {
-		h = kbin.AppendInt32(h, -1) // preferred read replica
+		h = kbin.AppendInt32(h, int32(e.near)) // preferred read replica; -1 is none
 	}
 	if flexible {
 		h = kbin.AppendUvarint(h, uint32(e.got.Bytes)+1)

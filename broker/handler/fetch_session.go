@@ -67,7 +67,7 @@ type sessionPart struct {
 
 // open finds or makes the session that a request names; nil without an error means a fetch without
 // session.
-func (ss *sessions) open(r *kmsg.FetchRequest) (*session, *kerr.Error) {
+func (ss *sessions) open(r *kmsg.FetchRequest, replica bool) (*session, *kerr.Error) {
 	if r.Version < 7 || (r.SessionEpoch == finalEpoch && r.SessionID == 0) {
 		return nil, nil
 	}
@@ -77,7 +77,7 @@ func (ss *sessions) open(r *kmsg.FetchRequest) (*session, *kerr.Error) {
 		return nil, nil
 	case initialEpoch:
 		ss.drop(r.SessionID)
-		return ss.create(r), nil
+		return ss.create(r, replica), nil
 	}
 	s := ss.find(r.SessionID)
 	if s == nil {
@@ -109,13 +109,13 @@ func (ss *sessions) drop(id int32) {
 }
 
 // create makes a session, or none if the table is full of sessions in use: the client then sends whole
-// requests.
-func (ss *sessions) create(r *kmsg.FetchRequest) *session {
+// requests. A replica gets one in any case: there are as many as brokers.
+func (ss *sessions) create(r *kmsg.FetchRequest, replica bool) *session {
 	s := &session{epoch: 1, full: true, byTopic: r.Version < 13, parts: map[fetchKey]*sessionPart{}, used: time.Now()}
 	s.take(r)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.lru.Len() >= ss.limit {
+	if ss.lru.Len() >= ss.limit && !replica {
 		oldest := ss.lru.Back()
 		if oldest == nil || time.Since(oldest.Value.(*session).used) < sessionRest {
 			return nil
@@ -198,7 +198,7 @@ func (s *session) shown(es []*fetchEntry) []*fetchEntry {
 	for _, e := range es {
 		sp := e.seen
 		hw, start := int64(e.got.HW), int64(e.got.Start)
-		if s.full || !sp.told || e.got.Bytes > 0 || e.code != 0 || hw != sp.hw || start != sp.start {
+		if s.full || !sp.told || e.got.Bytes > 0 || e.code != 0 || e.near != catalog.NoBroker || hw != sp.hw || start != sp.start {
 			out = append(out, e)
 		}
 		sp.told, sp.hw, sp.start = e.code == 0, hw, start

@@ -35,8 +35,8 @@ func (p *Partition) Append(records []byte, acks int16) (Appended, error) {
 		return Appended{}, err
 	}
 	cfg := p.cfg.Load()
-	if acks == AcksAll && lead.isr < lead.minInsync(cfg.MinInsyncReplicas) {
-		return Appended{}, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughReplicas, lead.isr, cfg.MinInsyncReplicas)
+	if acks == AcksAll && !lead.enough() {
+		return Appended{}, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughReplicas, lead.inSync.Load(), lead.minISR.Load())
 	}
 	if p.env.pressure.refuseProduce() {
 		return Appended{}, fmt.Errorf("%w: above the first mark", hotlog.ErrDiskFull)
@@ -58,6 +58,7 @@ func (p *Partition) Append(records []byte, acks int16) (Appended, error) {
 	if !done.Duplicate {
 		p.env.metrics.appended(len(batch), sum.Records)
 		p.advance(lead)
+		p.tail.wake()
 		p.touch()
 		if done.Rolled {
 			p.sealed()
@@ -124,17 +125,14 @@ func (p *Partition) appendFailed(err error) error {
 	return err
 }
 
-// minInsync is min.insync.replicas as far as it can be met (KIP-966: never above the replicas).
-func (l *leadership) minInsync(setting int) int { return min(setting, l.replicas) }
-
-// advance moves the high watermark to what every in-sync replica has. With one in-sync replica that is
-// what this log may count as its own.
+// advance moves the high watermark to what every in-sync replica has: what the followers have, and what this
+// log may count as its own. The caller holds roleMu in read mode, so that it is not done under an in-sync set
+// that has been changed since.
 func (p *Partition) advance(lead *leadership) {
-	if lead.isr != 1 || lead.minInsync(p.cfg.Load().MinInsyncReplicas) > 1 {
-		return
+	if raise(&p.hw, min(p.log.Bounds().Acked, record.Offset(lead.reach.Load()))) {
+		p.waiters.wake()
+		p.tail.wake()
 	}
-	raise(&p.hw, p.log.Bounds().Acked)
-	p.waiters.wake()
 }
 
 // sealed tells whoever waits for sealed segments.

@@ -6,12 +6,15 @@ import (
 	"tidemark/record"
 )
 
-// raise moves an offset forward, never back.
-func raise(at *atomic.Int64, to record.Offset) {
+// raise moves an offset forward, never back, and reports whether it has moved.
+func raise(at *atomic.Int64, to record.Offset) bool {
 	for {
 		old := at.Load()
-		if int64(to) <= old || at.CompareAndSwap(old, int64(to)) {
-			return
+		if int64(to) <= old {
+			return false
+		}
+		if at.CompareAndSwap(old, int64(to)) {
+			return true
 		}
 	}
 }

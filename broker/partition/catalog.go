@@ -18,6 +18,8 @@ type Catalog interface {
 	ListSegments(ctx context.Context, p catalog.PartitionID, from record.Offset, limit int) ([]catalog.Segment, error)
 	// MoveStart raises start (R8).
 	MoveStart(ctx context.Context, p catalog.PartitionID, g catalog.Guard, o record.Offset) (catalog.Bounds, bool, error)
+	// AlterISR changes in-sync sets by compare-and-set and returns the rows as they stand now (H7).
+	AlterISR(ctx context.Context, b catalog.BrokerID, inc catalog.Incarnation, epochs []record.Epoch, cs []catalog.ISRChange) ([]catalog.Partition, error)
 	// Time is the database's clock (R13).
 	Time(ctx context.Context) (time.Time, error)
 }

@@ -19,6 +19,14 @@ var (
 	// ErrNotEnoughReplicas: acks=all with fewer in-sync replicas than min.insync.replicas; nothing
 	// was appended.
 	ErrNotEnoughReplicas = errors.New("fewer in-sync replicas than min.insync.replicas")
+	// ErrNotEnoughAfterAppend: the in-sync set became too small before the records were acknowledged; they are
+	// in the log and may stay there.
+	ErrNotEnoughAfterAppend = errors.New("fewer in-sync replicas than min.insync.replicas; the records are appended")
+	// ErrOffsetNotAvailable: a new leader's high watermark has not reached its epoch yet (KIP-207), or a follower
+	// does not have the offset yet (KIP-392).
+	ErrOffsetNotAvailable = errors.New("the offset is not known here yet")
+	// ErrMovedToTier: a replica asked below what is on the leader's disk (H23).
+	ErrMovedToTier = errors.New("the offset is in the object tier only")
 	// ErrTimestamp: a record's timestamp lies outside message.timestamp.before/after.max.ms.
 	ErrTimestamp = errors.New("record timestamp outside the topic's limits")
 	// ErrTransaction: a transactional batch without a transaction that the coordinator knows.

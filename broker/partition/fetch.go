@@ -24,6 +24,10 @@ type FetchRequest struct {
 	LeaderEpoch record.Epoch
 	// Owner is whom turns at downloading are given to: the connection (L9).
 	Owner uint64
+	// Follower lets a broker answer that follows (KIP-392).
+	Follower bool
+
+	replica bool // the asker is one: what is not on this disk is not read for it
 }
 
 // Piece is a run of whole batches: a range of a local file, or of the cold cache.
@@ -92,17 +96,17 @@ func (f *Fetched) Release() {
 // ErrStorage.
 func (p *Partition) Fetch(req FetchRequest) (Fetched, error) {
 	f := Fetched{HW: -1, Stable: -1, Start: -1}
-	lead, err := p.leading()
+	follower, err := p.serving(req)
 	if err != nil {
-		return f, err
-	}
-	if err := lead.checkEpoch(req.LeaderEpoch); err != nil {
 		return f, err
 	}
 	f.HW = record.Offset(p.hw.Load())
 	f.Stable = p.stable(f.HW)
 	f.Start = record.Offset(p.start.Load())
 	b := p.log.Bounds()
+	if follower && req.From > f.HW {
+		return f, fmt.Errorf("%w: %d, this follower's high watermark is %d", ErrOffsetNotAvailable, req.From, f.HW)
+	}
 	if req.From < f.Start || req.From > max(b.End, f.HW) {
 		return f, fmt.Errorf("%w: %d is outside [%d, %d]", ErrOutOfRange, req.From, f.Start, b.End)
 	}
@@ -119,11 +123,31 @@ func (p *Partition) Fetch(req FetchRequest) (Fetched, error) {
 	return f, p.fetchHot(&f, req, bound)
 }
 
+// serving reports whether a consumer may read here now, and whether as from a follower, which serves what it knows to
+// be committed.
+func (p *Partition) serving(req FetchRequest) (follower bool, err error) {
+	lead, err := p.leading()
+	if err == nil {
+		return false, lead.checkEpoch(req.LeaderEpoch)
+	}
+	fl := p.follows.Load()
+	if !req.Follower || fl == nil || !fl.ready.Load() {
+		return false, err
+	}
+	return true, checkEpoch(req.LeaderEpoch, fl.epoch)
+}
+
 // fetchHot collects sections of local segments until the answer is full.
 func (p *Partition) fetchHot(f *Fetched, req FetchRequest, bound record.Offset) error {
 	from, left, one := req.From, req.MaxBytes, req.AtLeastOne
 	for from < bound && (left > 0 || one) {
 		s, err := p.log.Read(from, bound, left, one)
+		if errors.Is(err, hotlog.ErrBelowLocal) && req.replica {
+			if len(f.Pieces) > 0 {
+				break
+			}
+			return fmt.Errorf("%w: %w", ErrMovedToTier, err)
+		}
 		if errors.Is(err, hotlog.ErrBelowLocal) && len(f.Pieces) == 0 {
 			return p.fetchCold(f, req, bound) // freed since we looked (B6)
 		}

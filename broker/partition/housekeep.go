@@ -13,6 +13,9 @@ import (
 // never is a due time that does not come.
 const never = time.Duration(math.MaxInt64)
 
+// followerLook is how often a follower with sealed segments asks the catalog what of them is tiered.
+const followerLook = 2 * time.Second
+
 // isDue reports whether the housekeeping has to look: something has changed, or time has come.
 func (p *Partition) isDue(now time.Duration) bool {
 	return p.changed.Load() || p.due.Load() <= int64(now)
@@ -38,6 +41,10 @@ func (p *Partition) housekeep(now time.Duration) (wantsBounds bool) {
 		wantsBounds = true
 		next = min(next, now+time.Second)
 	}
+	if len(segs) > 1 && p.role.Load() == nil { // nobody tells a follower what has been tiered
+		wantsBounds = true
+		next = min(next, now+followerLook)
+	}
 	if cfg.LocalRetentionMs >= 0 && len(segs) > 1 {
 		next = min(next, now+time.Minute)
 	}
@@ -48,7 +55,7 @@ func (p *Partition) housekeep(now time.Duration) (wantsBounds bool) {
 // rollDue rolls the active segment if it is due and returns the time until it will be.
 func (p *Partition) rollDue(segs []hotlog.SegmentInfo, now time.Duration) time.Duration {
 	active := segs[len(segs)-1]
-	if active.Sealed || active.Next == active.Base || p.role.Load() == nil {
+	if active.Sealed || active.Next == active.Base {
 		return never - now
 	}
 	reason, wait := p.rollReason(active, now)

@@ -7,58 +7,69 @@ import (
 	"tidemark/catalog"
 	"tidemark/record"
 	"tidemark/record/producer"
+	"tidemark/replication"
 )
 
-// Lead begins the leadership that the catalog's row names. clean says that the election came from the
-// in-sync set and the log is the one that was in it; otherwise the log is compared with the tier first
-// (R18). It does nothing if that leadership is held already. An error leaves the partition without
-// leader; the caller tries again.
+// Lead begins the leadership that the catalog's row names. clean says that the log is known to agree with the
+// tier: the one that was in the in-sync set, or that followed the epoch before; otherwise the log is compared with
+// the tier first (R18). Where that leadership is held already it takes over the row's in-sync set. An error leaves
+// the partition without leader; the caller tries again.
 func (p *Partition) Lead(ctx context.Context, row catalog.Partition, inc catalog.Incarnation, clean bool) error {
 	if l := p.role.Load(); l != nil && l.guard.Epoch == row.LeaderEpoch && l.guard.Incarnation == inc {
-		p.updateISR(l, row)
+		p.observeRow(l, row)
 		return nil
 	}
 	p.Unlead()
+	p.Unfollow()
 	if err := p.log.Failed(); err != nil {
 		return err
 	}
-	row, err := p.env.catalog.Partition(ctx, p.ID) // start and tiered as they are now
+	now, err := p.env.catalog.Partition(ctx, p.ID) // start, tiered and the in-sync set as they are now
 	if err != nil {
 		return fmt.Errorf("lead %s-%d: %w", p.Name, p.ID.Partition, err)
 	}
-	if err := p.agreeWithTier(ctx, row, clean); err != nil {
-		return fmt.Errorf("lead %s-%d at epoch %d: %w", p.Name, p.ID.Partition, row.LeaderEpoch, err)
+	if now.Leader != row.Leader || now.LeaderEpoch != row.LeaderEpoch {
+		return fmt.Errorf("%w: %s-%d: broker %d leads epoch %d by now", ErrNotLeader, p.Name, p.ID.Partition, now.Leader, now.LeaderEpoch)
 	}
-	if err := p.log.AssignEpoch(row.LeaderEpoch); err != nil {
+	if err := p.agreeWithTier(ctx, now, clean); err != nil {
+		return fmt.Errorf("lead %s-%d at epoch %d: %w", p.Name, p.ID.Partition, now.LeaderEpoch, err)
+	}
+	if err := p.log.AssignEpoch(now.LeaderEpoch); err != nil {
 		return fmt.Errorf("lead %s-%d: %w", p.Name, p.ID.Partition, err)
 	}
-	p.observe(row.Bounds)
-	p.log.TrimEpochs(row.Start)
-	raise(&p.hw, max(row.Start, row.Tiered))
-	l := &leadership{
-		guard: catalog.Guard{Broker: row.Leader, Incarnation: inc, Epoch: row.LeaderEpoch},
-		isr:   len(row.ISR), replicas: len(row.Replicas), ended: make(chan struct{}),
-	}
-	p.roleMu.Lock()
-	p.role.Store(l)
-	p.roleMu.Unlock()
-	p.advance(l)
-	p.tierOnOff()
-	p.touch()
-	p.env.poke()
+	p.observe(now.Bounds)
+	p.log.TrimEpochs(now.Start)
+	raise(&p.hw, max(now.Start, now.Tiered))
+	p.begin(newLeadership(
+		catalog.Guard{Broker: now.Leader, Incarnation: inc, Epoch: now.LeaderEpoch},
+		replication.FollowersOptions{
+			Self: catalog.Member{Broker: now.Leader, Incarnation: inc}, Row: now, Began: p.log.Bounds().End,
+			MinISR: p.cfg.Load().MinInsyncReplicas, LagMax: p.env.lagMax, Now: p.env.mono(),
+		}))
 	return nil
 }
 
-// updateISR takes over the size of the in-sync set of a leadership that goes on.
-func (p *Partition) updateISR(l *leadership, row catalog.Partition) {
-	if l.isr == len(row.ISR) && l.replicas == len(row.Replicas) {
+// begin puts a leadership in force.
+func (p *Partition) begin(l *leadership) {
+	p.roleMu.Lock()
+	p.role.Store(l)
+	p.aligned.Store(int32(l.guard.Epoch))
+	p.advance(l)
+	p.roleMu.Unlock()
+	p.tierOnOff()
+	p.touch()
+	p.env.poke()
+}
+
+// observeRow takes over the row of a leadership that goes on.
+func (p *Partition) observeRow(l *leadership, row catalog.Partition) {
+	l.mu.Lock()
+	same := !l.followers.Moves(row)
+	l.mu.Unlock()
+	if same {
 		return
 	}
-	next := &leadership{guard: l.guard, isr: len(row.ISR), replicas: len(row.Replicas), ended: l.ended}
-	p.roleMu.Lock()
-	p.role.Store(next)
-	p.roleMu.Unlock()
-	p.advance(next)
+	p.changeInSync(l, func(f *replication.Followers) { f.Row(row, p.env.mono()) })
 }
 
 // Unlead ends the leadership: waits for acknowledgements fail, then uploads stop. Appends in progress
@@ -72,6 +83,7 @@ func (p *Partition) Unlead() {
 	}
 	close(l.ended)
 	p.waiters.wake()
+	p.tail.wake()
 	p.env.tier.Unlead(p.ID)
 }
 

@@ -25,6 +25,16 @@ type View struct {
 	// Visible is hw, or stable for read_committed.
 	Visible record.Offset
 	p       *Partition
+	began   record.Offset // of the leader's epoch
+}
+
+// EndKnown returns ErrOffsetNotAvailable until a new leader's high watermark has reached the start of its epoch: what
+// is visible would go back for readers otherwise (KIP-207, H24).
+func (v View) EndKnown() error {
+	if v.HW < v.began {
+		return fmt.Errorf("%w: the high watermark is %d, the leader's epoch begins at %d", ErrOffsetNotAvailable, v.HW, v.began)
+	}
+	return nil
 }
 
 // View checks leadership and returns the bounds that a reader may see.
@@ -36,7 +46,7 @@ func (p *Partition) View(client record.Epoch, committed bool) (View, error) {
 	if err := lead.checkEpoch(client); err != nil {
 		return View{}, err
 	}
-	v := View{Offsets: p.Offsets(), p: p}
+	v := View{Offsets: p.Offsets(), p: p, began: lead.began}
 	v.Visible = v.HW
 	if committed {
 		v.Visible = v.Stable

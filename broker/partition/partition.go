@@ -22,20 +22,26 @@ type Partition struct {
 	env       *environment
 	log       *hotlog.Log
 	logConfig func(topicconfig.Topic) hotlog.Config
-	agreed    atomic.Bool // the log has led in this process, so it agrees with the tier (R18)
-	cfg       atomic.Pointer[topicconfig.Topic]
-	out       *slog.Logger
+	// aligned is the newest leader epoch whose leader's log this one agrees with: the one that it led or was
+	// last truncated for in this process; -1 before (R18).
+	aligned  atomic.Int32
+	eligible atomic.Bool // the last row that another leads had this log in its ISR or ELR
+	cfg      atomic.Pointer[topicconfig.Topic]
+	out      *slog.Logger
 
-	// roleMu is held in read mode over each append, in write mode while leadership changes.
-	roleMu sync.RWMutex
-	role   atomic.Pointer[leadership] // nil: not leading
+	// roleMu is held in read mode over each append, in write mode while leadership, the leader that is
+	// followed or the in-sync set changes.
+	roleMu  sync.RWMutex
+	role    atomic.Pointer[leadership] // nil: not leading
+	follows atomic.Pointer[following]  // nil: not following
 
 	hw     atomic.Int64
 	start  atomic.Int64
 	tiered atomic.Int64
 	clean  atomic.Pointer[cleanTo]
 
-	waiters waiters
+	waiters waiters // for hw, start, leadership
+	tail    waiters // for the log's end too: replicas' fetches
 
 	// changed asks the housekeeping to look at the partition; due is when it wants to look again on
 	// its own, in monotonic nanoseconds. Only the housekeeping writes due.
@@ -53,14 +59,6 @@ type Partition struct {
 	damage    error         // of the local log, as the upload found it (A8)
 }
 
-// leadership is one leader epoch of this broker on one partition.
-type leadership struct {
-	guard    catalog.Guard
-	isr      int
-	replicas int
-	ended    chan struct{} // closed when it is over
-}
-
 // environment is what all partitions of a broker share.
 type environment struct {
 	catalog   Catalog
@@ -70,12 +68,15 @@ type environment struct {
 	wall      func() time.Time
 	pressure  *pressure
 	metrics   *metrics
-	poke      func() // wakes the housekeeping
+	lagMax    time.Duration // replica.lag.time.max.ms
+	poke      func()        // wakes the housekeeping
+	pokeISR   func()        // wakes the loop that changes in-sync sets
 }
 
 func newPartition(id catalog.PartitionID, name string, cfg topicconfig.Topic, l *hotlog.Log, env *environment, out *slog.Logger) *Partition {
 	p := &Partition{ID: id, Name: name, env: env, log: l, out: out}
 	p.cfg.Store(&cfg)
+	p.aligned.Store(int32(record.NoEpoch))
 	p.expireNow = true
 	p.changed.Store(true)
 	return p
@@ -86,10 +87,14 @@ func (p *Partition) Config() *topicconfig.Topic { return p.cfg.Load() }
 
 // leading returns the present leadership, or ErrNotLeader.
 func (p *Partition) leading() (*leadership, error) {
-	if l := p.role.Load(); l != nil {
-		return l, nil
+	l := p.role.Load()
+	if l == nil {
+		return nil, fmt.Errorf("%w: %s-%d", ErrNotLeader, p.Name, p.ID.Partition)
 	}
-	return nil, fmt.Errorf("%w: %s-%d", ErrNotLeader, p.Name, p.ID.Partition)
+	if l.suspended.Load() {
+		return nil, fmt.Errorf("%w: %s-%d: another broker leads a higher epoch than %d", ErrNotLeader, p.Name, p.ID.Partition, l.guard.Epoch)
+	}
+	return l, nil
 }
 
 // LeaderEpoch is the epoch that this broker leads with, or record.NoEpoch.
@@ -101,16 +106,18 @@ func (p *Partition) LeaderEpoch() record.Epoch {
 }
 
 // checkEpoch compares the leader epoch that a client believes in with ours; -1 is not compared (KIP-320).
-func (l *leadership) checkEpoch(client record.Epoch) error {
+func checkEpoch(client, ours record.Epoch) error {
 	switch {
-	case client < 0 || client == l.guard.Epoch:
+	case client < 0 || client == ours:
 		return nil
-	case client < l.guard.Epoch:
-		return fmt.Errorf("%w: %d, the leader's is %d", ErrFencedEpoch, client, l.guard.Epoch)
+	case client < ours:
+		return fmt.Errorf("%w: %d, the leader's is %d", ErrFencedEpoch, client, ours)
 	default:
-		return fmt.Errorf("%w: %d, the leader's is %d", ErrUnknownEpoch, client, l.guard.Epoch)
+		return fmt.Errorf("%w: %d, the leader's is %d", ErrUnknownEpoch, client, ours)
 	}
 }
+
+func (l *leadership) checkEpoch(client record.Epoch) error { return checkEpoch(client, l.guard.Epoch) }
 
 // Offsets are the partition's bounds at one moment, as DESIGN §2 names them.
 type Offsets struct {

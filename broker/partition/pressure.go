@@ -27,6 +27,7 @@ type pressure struct {
 }
 
 func (d *pressure) refuseProduce() bool { return d.level.Load() > 0 }
+func (d *pressure) refuseAppend() bool  { return d.level.Load() > 1 }
 func (d *pressure) rollEarly() bool     { return d.level.Load() > 0 }
 
 // full notes that a write met a full disk, whatever the marks say; the next measurement decides again.

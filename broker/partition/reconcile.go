@@ -14,6 +14,8 @@ import (
 	"tidemark/broker/topicconfig"
 	"tidemark/catalog"
 	"tidemark/hotlog"
+	"tidemark/record"
+	"tidemark/replication"
 )
 
 // settleTime bounds how long an image waits for what it brings; the rest is tried again every second.
@@ -35,6 +37,7 @@ func (s *Set) Reconcile(ctx context.Context, im *metadata.Image) {
 	defer s.reconciling.Unlock()
 	s.mu.Lock()
 	s.want = want
+	s.peers = addresses(im, s.opts.InterBroker)
 	first := !s.first
 	s.first = true
 	s.mu.Unlock()
@@ -79,6 +82,7 @@ func (s *Set) settleAll(ctx context.Context) {
 	s.mu.Lock()
 	s.publishLocked()
 	s.mu.Unlock()
+	s.assign()
 }
 
 // errNoLeader: the catalog names no leader at present.
@@ -110,19 +114,33 @@ func (s *Set) settleOne(ctx context.Context, w wanted) error {
 	if !opened {
 		p.setConfig(w.topic.Effective)
 	}
-	if w.row.Leader != s.opts.Broker {
-		p.Unlead()
-		if w.row.Leader == catalog.NoBroker {
-			return fmt.Errorf("%w: %s-%d", errNoLeader, w.topic.Name, w.row.ID.Partition)
-		}
+	if w.row.Leader == s.opts.Broker {
+		return p.Lead(ctx, w.row, s.opts.Incarnation, s.agrees(p, w))
+	}
+	self := catalog.Member{Broker: s.opts.Broker, Incarnation: s.opts.Incarnation}
+	p.eligible.Store(slices.Contains(w.row.ISR, self) || slices.Contains(w.row.ELR, self))
+	if w.row.Leader != catalog.NoBroker {
+		p.Follow(w.row)
 		return nil
 	}
-	clean := s.opts.Kept || p.agreed.Load()
-	if err := p.Lead(ctx, w.row, s.opts.Incarnation, clean); err != nil {
-		return err
+	p.Unlead()
+	if len(w.row.Replicas) == 1 {
+		return fmt.Errorf("%w: %s-%d", errNoLeader, w.topic.Name, w.row.ID.Partition)
 	}
-	p.agreed.Store(true)
-	return nil
+	return nil // another replica may lead
+}
+
+// agrees reports whether the log is known to agree with the tier where it is elected by the row: it led or was cut for
+// the epoch before; or it was in the ISR or ELR, and the election was not an unclean one; or nobody else could have
+// written (R18).
+func (s *Set) agrees(p *Partition, w wanted) bool {
+	switch aligned := record.Epoch(p.aligned.Load()); {
+	case aligned >= 0 && aligned >= w.row.LeaderEpoch-1:
+		return true
+	case len(w.row.Replicas) == 1:
+		return s.opts.Kept || aligned >= 0
+	}
+	return p.eligible.Load() && !w.topic.Effective.UncleanLeaderElectionEnable
 }
 
 func (s *Set) openOne(ctx context.Context, w wanted) (p *Partition, opened bool, err error) {
@@ -142,6 +160,8 @@ func (s *Set) openOne(ctx context.Context, w wanted) (p *Partition, opened bool,
 	p = newPartition(w.row.ID, w.topic.Name, w.topic.Effective, l, s.env, out)
 	p.logConfig = s.logConfig
 	p.observe(w.row.Bounds)
+	raise(&p.hw, min(s.savedHW[w.row.ID], l.Bounds().End))
+	raise(&p.hw, max(w.row.Start, w.row.Tiered))
 	s.mu.Lock()
 	s.parts[w.row.ID] = p
 	s.mu.Unlock()
@@ -182,6 +202,9 @@ func (p *Partition) setConfig(t topicconfig.Topic) {
 	if err := p.log.SetConfig(p.logConfig(t)); err != nil {
 		p.out.Warn("settings of the local log", "error", err)
 	}
+	if l := p.role.Load(); l != nil && old.MinInsyncReplicas != t.MinInsyncReplicas {
+		p.changeInSync(l, func(f *replication.Followers) { f.SetMinISR(t.MinInsyncReplicas) })
+	}
 	if old.RemoteStorageEnable != t.RemoteStorageEnable {
 		p.tierOnOff()
 	}
@@ -201,12 +224,14 @@ func (s *Set) dropUnwanted(want map[catalog.PartitionID]wanted) {
 			continue
 		}
 		p.Unlead()
+		p.Unfollow()
 		s.mu.Lock()
 		delete(s.parts, p.ID)
 		delete(s.fails, p.ID)
 		s.publishLocked()
 		s.mu.Unlock()
 		p.waiters.wake()
+		p.tail.wake()
 		s.env.tier.Forget(p.ID, math.MaxInt64)
 		if err := p.log.Close(); err != nil {
 			p.out.Warn("close the log of a removed partition", "error", err)

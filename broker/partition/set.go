@@ -16,6 +16,7 @@ import (
 	"tidemark/catalog"
 	"tidemark/hotlog"
 	"tidemark/record"
+	"tidemark/replication/fetcher"
 	"tidemark/retention"
 	"tidemark/tiering"
 )
@@ -32,6 +33,15 @@ type SetOptions struct {
 	Tier    *tiering.Tier
 	Files   *hotlog.FileLimit
 
+	// InterBroker names the listener at which brokers reach each other.
+	InterBroker string
+	// LagMax is replica.lag.time.max.ms (30 s).
+	LagMax time.Duration
+	// Replication bounds fetching from leaders; its Self, Log and Registerer are set here.
+	Replication fetcher.Options
+	// CatalogAge is how long the catalog has not answered (H7); nil: never.
+	CatalogAge func() time.Duration
+
 	FreeDelay            time.Duration
 	ProduceMark, EndMark int64 // bytes of free disk; see pressure
 	MaxProducers         int
@@ -46,12 +56,17 @@ type Set struct {
 	opts SetOptions
 	env  *environment
 	wake chan struct{}
+	pool *fetcher.Pool
+
+	wakeISR chan struct{}
+	savedHW map[catalog.PartitionID]record.Offset // as the last life left them; not changed
 
 	reconciling sync.Mutex // one Reconcile or settle at a time; before mu
 
 	mu    sync.RWMutex // guards what follows; a leaf
 	parts map[catalog.PartitionID]*Partition
 	want  map[catalog.PartitionID]wanted
+	peers map[catalog.BrokerID]string // where brokers listen for brokers
 	fails map[catalog.PartitionID]error
 	first bool // the first full image has been seen
 
@@ -72,8 +87,13 @@ type wanted struct {
 // NewSet returns an empty set; Reconcile fills it.
 func NewSet(o SetOptions) *Set {
 	began := time.Now()
+	o.Replication.Self = catalog.Member{Broker: o.Broker, Incarnation: o.Incarnation}
+	o.Replication.Log, o.Replication.Registerer = o.Log, o.Registerer
+	if o.LagMax == 0 {
+		o.LagMax = 30 * time.Second
+	}
 	s := &Set{
-		opts: o, wake: make(chan struct{}, 1),
+		opts: o, wake: make(chan struct{}, 1), wakeISR: make(chan struct{}, 1), pool: fetcher.New(o.Replication),
 		parts: map[catalog.PartitionID]*Partition{}, want: map[catalog.PartitionID]wanted{},
 		fails: map[catalog.PartitionID]error{},
 	}
@@ -81,8 +101,10 @@ func NewSet(o SetOptions) *Set {
 		catalog: o.Catalog, tier: o.Tier, freeDelay: o.FreeDelay,
 		mono: func() time.Duration { return time.Since(began) }, wall: time.Now,
 		pressure: &pressure{disk: o.Data, produceMark: o.ProduceMark, endMark: o.EndMark, out: o.Log},
-		metrics:  newMetrics(o.Registerer), poke: s.poke,
+		metrics:  newMetrics(o.Registerer), lagMax: o.LagMax, poke: s.poke,
+		pokeISR: s.pokeISR,
 	}
+	s.savedHW = s.loadHW()
 	s.publishLocked()
 	return s
 }
@@ -156,6 +178,9 @@ func (s *Set) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runLocal(ctx) })
 	g.Go(func() error { return s.runRetention(ctx) })
+	g.Go(func() error { return s.pool.Run(ctx) })
+	g.Go(func() error { return s.runISR(ctx) })
+	g.Go(func() error { return s.runHW(ctx) })
 	return g.Wait()
 }
 
@@ -308,11 +333,13 @@ func (s *Set) agreedTime(ctx context.Context) (int64, bool) {
 func (s *Set) Close() error {
 	s.reconciling.Lock()
 	defer s.reconciling.Unlock()
+	s.saveHW()
 	var g errgroup.Group
 	g.SetLimit(8)
 	for _, p := range s.All() {
 		g.Go(func() error {
 			p.Unlead()
+			p.Unfollow()
 			return p.log.Close()
 		})
 	}

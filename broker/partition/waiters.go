@@ -65,8 +65,14 @@ func (ws *waiters) wake() {
 // Watch adds w; the caller looks once more after it, so that nothing is missed, and then waits.
 func (p *Partition) Watch(w *Waiter) { p.waiters.add(w) }
 
+// WatchTail adds w for the log's end too, as a replica's fetch waits for it.
+func (p *Partition) WatchTail(w *Waiter) { p.tail.add(w) }
+
 // Unwatch removes w.
-func (p *Partition) Unwatch(w *Waiter) { p.waiters.remove(w) }
+func (p *Partition) Unwatch(w *Waiter) {
+	p.waiters.remove(w)
+	p.tail.remove(w)
+}
 
 // Ack is the acknowledgement that an acks=all produce waits for. It belongs to the leader epoch of its
 // append (H11).
@@ -76,18 +82,26 @@ type Ack struct {
 	offset record.Offset // hw must reach it
 }
 
-// Done reports whether the high watermark has passed the records, or ErrNotLeader if the leadership of
-// the append has ended first.
+// Done reports whether the high watermark has passed the records; ErrNotLeader if the leadership of the append
+// has ended first, ErrNotEnoughAfterAppend if the in-sync set has become too small.
 func (a Ack) Done() (bool, error) {
 	select {
 	case <-a.lead.ended:
 		return false, fmt.Errorf("%w: leadership ended before the records were replicated", ErrNotLeader)
 	default:
 	}
-	return record.Offset(a.p.hw.Load()) >= a.offset, nil
+	switch {
+	case record.Offset(a.p.hw.Load()) >= a.offset:
+		return true, nil
+	case a.lead.suspended.Load():
+		return false, fmt.Errorf("%w: another broker leads a higher epoch", ErrNotLeader)
+	case !a.lead.enough():
+		return false, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughAfterAppend, a.lead.inSync.Load(), a.lead.minISR.Load())
+	}
+	return false, nil
 }
 
-// Wait returns nil once the records are acknowledged, ErrNotLeader, or the context's error.
+// Wait returns nil once the records are acknowledged, an error of Done, or the context's error.
 func (a Ack) Wait(ctx context.Context) error {
 	w := NewWaiter()
 	a.p.Watch(w)

@@ -1,0 +1,179 @@
+package partition
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tidemark/catalog"
+	"tidemark/record"
+	"tidemark/replication"
+)
+
+// leadership is one leader epoch of this broker on one partition.
+type leadership struct {
+	guard catalog.Guard
+	began record.Offset // the log's end when the epoch began
+	ended chan struct{} // closed when it is over
+	// suspended: a higher epoch has been seen, and the catalog has not been read since (H17).
+	suspended atomic.Bool
+
+	// What the followers mean for produce and the high watermark; written under mu.
+	inSync, minISR atomic.Int32
+	reach          atomic.Int64 // what the in-sync followers have; replication.Unbounded if there are none
+
+	mu        sync.Mutex // guards followers; after roleMu, a leaf
+	followers *replication.Followers
+}
+
+func newLeadership(g catalog.Guard, o replication.FollowersOptions) *leadership {
+	l := &leadership{guard: g, began: o.Began, ended: make(chan struct{}), followers: replication.NewFollowers(o)}
+	l.publishLocked()
+	return l
+}
+
+// publishLocked shows the followers' state to those who take no lock.
+func (l *leadership) publishLocked() {
+	l.inSync.Store(int32(l.followers.InSync()))
+	l.minISR.Store(int32(l.followers.MinISR()))
+	l.reach.Store(int64(l.followers.Reach()))
+}
+
+// enough reports whether acks=all can be met.
+func (l *leadership) enough() bool { return l.inSync.Load() >= l.minISR.Load() }
+
+// changeInSync changes what is known of the in-sync set. No append and no fetch moves the high watermark by the
+// old one once it has returned.
+func (p *Partition) changeInSync(l *leadership, change func(f *replication.Followers)) {
+	p.roleMu.Lock()
+	l.mu.Lock()
+	change(l.followers)
+	l.publishLocked()
+	l.mu.Unlock()
+	if p.role.Load() == l {
+		p.advance(l)
+	}
+	p.roleMu.Unlock()
+	p.waiters.wake()
+	p.tail.wake()
+}
+
+// FetchReplica reads for the replica m, whose incarnation the caller knows to be the registered one: up to the log's
+// end, from this disk only. note is false where the same fetch looks again. Errors: as Fetch, and ErrMovedToTier.
+func (p *Partition) FetchReplica(req FetchRequest, m catalog.Member, note bool) (Fetched, error) {
+	f := Fetched{HW: -1, Stable: -1, Start: record.Offset(p.start.Load())}
+	end, err := p.admitReplica(req, m, note)
+	if err != nil {
+		return f, err
+	}
+	f.HW = record.Offset(p.hw.Load())
+	f.Stable = f.HW
+	if req.From >= end {
+		return f, nil
+	}
+	// Should the leadership end from here on, and other records be written where these stood, the replica
+	// sees by their epochs that they are not what it asked for.
+	req.Committed, req.replica = false, true
+	return f, p.fetchHot(&f, req, end)
+}
+
+// admitReplica judges a replica's fetch, takes over what it proves, and returns the log's end.
+func (p *Partition) admitReplica(req FetchRequest, m catalog.Member, note bool) (record.Offset, error) {
+	p.roleMu.RLock()
+	defer p.roleMu.RUnlock()
+	lead, err := p.leading()
+	if err != nil {
+		return 0, err
+	}
+	if req.LeaderEpoch < 0 {
+		return 0, fmt.Errorf("%w: a replica's fetch names its epoch", ErrFencedEpoch)
+	}
+	if err := lead.checkEpoch(req.LeaderEpoch); err != nil {
+		return 0, err
+	}
+	b := p.log.Bounds()
+	if req.From > b.End {
+		return 0, fmt.Errorf("%w: a replica is at %d, the log ends at %d", ErrOutOfRange, req.From, b.End)
+	}
+	if req.From < b.LocalStart {
+		return 0, fmt.Errorf("%w: a replica is at %d, the log begins at %d", ErrMovedToTier, req.From, b.LocalStart)
+	}
+	if note && !p.noteReplica(lead, m, req.From, b.End) {
+		return 0, fmt.Errorf("%w: broker %d is no replica of %s-%d here", ErrNotLeader, m.Broker, p.Name, p.ID.Partition)
+	}
+	return b.End, nil
+}
+
+// noteReplica takes over what a fetch proves and moves the high watermark. The caller holds roleMu in read mode.
+func (p *Partition) noteReplica(lead *leadership, m catalog.Member, from, end record.Offset) bool {
+	lead.mu.Lock()
+	defer lead.mu.Unlock()
+	if !lead.followers.IsReplica(m.Broker) {
+		return false
+	}
+	lead.followers.Fetched(m, from, end, p.env.mono())
+	lead.publishLocked()
+	p.advance(lead)
+	if lead.followers.Joins(m.Broker, record.Offset(p.hw.Load())) {
+		p.env.pokeISR()
+	}
+	return true
+}
+
+// NearReplica picks an in-sync follower for a consumer that reads at from and wants a replica for which near holds
+// (KIP-392); false if the leader itself is near or nobody is.
+func (p *Partition) NearReplica(from record.Offset, near func(catalog.BrokerID) bool) (catalog.BrokerID, bool) {
+	l, err := p.leading()
+	if err != nil || near(l.guard.Broker) {
+		return catalog.NoBroker, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	best, reach := catalog.NoBroker, record.Offset(-1)
+	for _, m := range l.followers.ISR() {
+		if end := l.followers.EndOf(m.Broker); m.Broker != l.guard.Broker && end >= from && end > reach && near(m.Broker) {
+			best, reach = m.Broker, end
+		}
+	}
+	return best, best != catalog.NoBroker
+}
+
+// planISR asks the partition whether its in-sync set should be another one.
+func (p *Partition) planISR(now time.Duration, mayShrink bool) (*leadership, replication.Change, bool) {
+	l := p.role.Load()
+	if l == nil || l.suspended.Load() {
+		return nil, replication.Change{}, false
+	}
+	l.mu.Lock()
+	wants := l.followers.Wants(record.Offset(p.hw.Load()), p.log.Bounds().End, now, mayShrink)
+	l.mu.Unlock()
+	if !wants {
+		return nil, replication.Change{}, false
+	}
+	p.roleMu.Lock() // no append moves hw by the old set from here on
+	defer p.roleMu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.role.Load() != l {
+		return nil, replication.Change{}, false
+	}
+	c, ok := l.followers.Plan(record.Offset(p.hw.Load()), p.log.Bounds().End, now, mayShrink)
+	l.publishLocked()
+	return l, c, ok
+}
+
+// answerISR takes the catalog's answer to what planISR asked for; nil means that there was none, and that the change
+// may still happen until the given time.
+func (p *Partition) answerISR(l *leadership, row *catalog.Partition, now, until time.Duration) {
+	if row != nil && (row.Leader != l.guard.Broker || row.LeaderEpoch != l.guard.Epoch) {
+		return // the image says so soon
+	}
+	p.changeInSync(l, func(f *replication.Followers) {
+		if row == nil {
+			f.Unknown(until)
+			return
+		}
+		f.Answered(*row, now)
+	})
+}
