@@ -105,15 +105,25 @@ func hotRead(t *testing.T, n *harness.Node, topic string) {
 
 // Postgres is away: produce and hot fetch go on, nothing that the catalog does not show as tiered is freed, nothing
 // restarts, and afterwards everything catches up.
-func TestPostgresIsStoppedWhileProducing(t *testing.T) {
-	stores := harness.OwnStores(t)
+func TestK3_PostgresIsAwayWhileProducing(t *testing.T) {
+	t.Run("stopped", func(t *testing.T) {
+		stores := harness.OwnStores(t)
+		postgresAway(t, stores, func() { stores.Postgres.Stop(t) }, func() { stores.Postgres.Start(t) })
+	})
+	t.Run("silent", func(t *testing.T) {
+		stores := harness.RealStores(t)
+		postgresAway(t, stores, stores.PG.Freeze, stores.PG.Thaw)
+	})
+}
+
+func postgresAway(t *testing.T, stores harness.Stores, away, back func()) {
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "away", 2, small...)
 	l := pour(t, n, "away", 1000)
 	l.flows(20*time.Second, "produce before the outage")
 	drained(t, n, "away")
 	pid := n.Pid()
-	stores.Postgres.Stop(t)
+	away()
 	gone := time.Now()
 	for time.Since(gone) < outage(t) {
 		l.flows(5*time.Second, "produce without Postgres")
@@ -123,7 +133,7 @@ func TestPostgresIsStoppedWhileProducing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status, body)
 	require.Contains(t, body, "warning", "readyz names what is wrong")
-	stores.Postgres.Start(t)
+	back()
 	before := tieredOf(t, n, "away")
 	harness.Until(t, 20*time.Second, "uploads catch up", func() error {
 		after := tieredOf(t, n, "away")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tidemark/integration/pgproxy"
 	"tidemark/integration/s3proxy"
 	"tidemark/internal/testenv"
 	"tidemark/tiering/objstore"
@@ -23,6 +24,8 @@ type Stores struct {
 	Bucket objstore.Store
 	// S3 stands between the node and the bucket; nil where objects are files.
 	S3 *s3proxy.Proxy
+	// PG stands between the node and Postgres; nil where the catalog is SQLite.
+	PG *pgproxy.Proxy
 	// Postgres is the test's own server, which it may stop; nil where it is shared or SQLite.
 	Postgres *testenv.PostgresServer
 
@@ -49,21 +52,29 @@ func FolderBucket(t testing.TB, dir string) objstore.Store {
 	return store
 }
 
-// RealStores are an empty Postgres database and an empty S3 bucket behind a proxy, on servers that tests share.
+// RealStores are an empty Postgres database and an empty S3 bucket, each behind a proxy, on servers that tests share.
 func RealStores(t testing.TB) Stores {
 	t.Helper()
-	return withBucket(t, Stores{CatalogURL: testenv.Postgres(t)})
+	return behindProxies(t, testenv.Postgres(t))
 }
 
 // OwnStores are RealStores with a Postgres of the test's own.
 func OwnStores(t testing.TB) Stores {
 	t.Helper()
 	pg := testenv.StartPostgres(t)
-	return withBucket(t, Stores{CatalogURL: pg.DSN(t), Postgres: pg})
+	s := behindProxies(t, pg.DSN(t))
+	s.Postgres = pg
+	return s
 }
 
-func withBucket(t testing.TB, s Stores) Stores {
+func behindProxies(t testing.TB, dsn string) Stores {
 	t.Helper()
+	database, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Stores{PG: pgproxy.Start(t, database.Host)}
+	s.CatalogURL = s.PG.Through(t, dsn)
 	srv := testenv.S3(t)
 	endpoint, err := url.Parse(srv.Endpoint)
 	if err != nil {
