@@ -421,7 +421,9 @@ func TestReadsAgainstAWalk(t *testing.T) {
 		require.Equal(rt, l.between(from, c.Next), got)
 		f, at, ok, err := c.Section()
 		require.NoError(rt, err)
-		require.True(rt, ok)
+		if !ok {
+			return // in memory still
+		}
 		raw := make([]byte, c.Size)
 		_, err = f.ReadAt(raw, at)
 		require.NoError(rt, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 )
@@ -37,6 +36,7 @@ type Cache struct {
 	mu      sync.Mutex
 	entries map[Key]*entry
 	lru     *list.List // of *entry, longest idle first
+	images  images
 	loads   map[Key]*load
 	queue   queue
 	running int
@@ -50,7 +50,7 @@ func Open(opts Options) (*Cache, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Cache{opts: opts.withDefaults(), entries: map[Key]*entry{}, lru: list.New(), loads: map[Key]*load{}}
+	c := &Cache{opts: opts.withDefaults(), entries: map[Key]*entry{}, lru: list.New(), images: images{order: list.New()}, loads: map[Key]*load{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.recover(); err != nil {
 		c.cancel()
@@ -59,8 +59,8 @@ func Open(opts Options) (*Cache, error) {
 	return c, nil
 }
 
-// Close ends all downloads, waits for them, and leaves the files for the next Open. Handles stay readable until they
-// are released. More calls do nothing.
+// Close ends all downloads, waits for them, writes what is in memory and not read yet, and leaves the files for the next
+// Open. Handles stay readable until they are released. More calls do nothing.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -74,6 +74,9 @@ func (c *Cache) Close() error {
 	c.mu.Unlock()
 	c.cancel()
 	c.wg.Wait()
+	for e := c.overflow(0); e != nil; e = c.overflow(0) {
+		c.kept(e, c.keep(e))
+	}
 	return nil
 }
 
@@ -139,28 +142,26 @@ func (c *Cache) TryGet(key Key) (*Handle, error) {
 
 // open makes a Handle of a pinned entry. A file that is missing or damaged gives nil without error: a miss.
 func (c *Cache) open(e *entry) (*Handle, error) {
-	if e.mem != nil {
-		return &Handle{cache: c, entry: e, mem: e.mem, header: header{key: e.key, size: int64(len(e.mem))}}, nil
+	h := &Handle{cache: c, entry: e}
+	if m := e.image.Load(); m != nil {
+		h.size = int64(len(m.data))
+		return h, nil // its file is opened when the image has gone
 	}
-	f, err := os.Open(e.path)
+	_, err := h.disk()
 	if err == nil {
-		var hd header
-		if hd, err = readHeader(f); err == nil && hd.key == e.key {
-			return &Handle{cache: c, entry: e, file: f, header: hd}, nil
-		}
-		_ = f.Close()
-	}
-	if err == nil || errors.Is(err, errHeader) || errors.Is(err, os.ErrNotExist) {
-		c.forget(e)
-		c.unpin(e)
-		return nil, nil
+		h.size = h.header.size
+		return h, nil
 	}
 	c.unpin(e)
-	return nil, fmt.Errorf("cache: %w", err) // out of file descriptors, say
+	if errors.Is(err, ErrDamaged) {
+		return nil, nil
+	}
+	return nil, err // out of file descriptors, say
 }
 
-// Prefetch downloads the chunk in the background if it is not here, a download slot is idle and room can be made
-// without taking what nobody has read yet; otherwise it does nothing. It says whether the chunk is here or coming.
+// Prefetch downloads the chunk in the background if it is not here, a download slot is idle and room can be made, in
+// memory and on disk, without taking what nobody has read yet; otherwise it does nothing. It says whether the chunk is
+// here or coming.
 func (c *Cache) Prefetch(req Request) bool {
 	bytes := fileSize(req.Key, req.Size)
 	c.mu.Lock()
@@ -173,6 +174,9 @@ func (c *Cache) Prefetch(req Request) bool {
 	}
 	// One slot stays free for somebody who waits.
 	if c.queue.n > 0 || c.running >= max(1, c.opts.MaxDownloads-1) {
+		return false
+	}
+	if c.images.unread()+int64(c.running+1)*bytes > c.opts.MemoryBytes {
 		return false
 	}
 	victims, _, ok := c.reserveLocked(bytes, true)

@@ -85,9 +85,10 @@ func requireContent(t *testing.T, h *Handle, k Key) {
 func room(chunks int64) int64 { return chunks * fileSize(key(0), chunk) }
 
 func TestChunkIsReadInAnyPiece(t *testing.T) {
-	c, s := open(t, Options{}), &store{}
+	c, s := open(t, Options{MemoryBytes: 1}), &store{}
 	h := mustGet(t, c, s.request(key(1)))
 	defer h.Release()
+	written(t, c)
 	require.EqualValues(t, chunk, h.Len())
 	want := content(key(1), chunk)
 	for _, r := range [][2]int{{0, chunk}, {0, 1}, {blockSize - 1, 2}, {blockSize, blockSize}, {1, chunk - 1}, {3 * blockSize, chunk - 3*blockSize},
@@ -243,9 +244,10 @@ func TestDamagedFileIsAMiss(t *testing.T) {
 		"gone":         os.Remove,
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, s := open(t, Options{}), &store{}
+			c, s := open(t, Options{MemoryBytes: 1}), &store{}
 			h := mustGet(t, c, s.request(key(1)))
 			h.Release()
+			written(t, c)
 			require.NoError(t, damage(h.entry.path))
 			h = mustGet(t, c, s.request(key(1)))
 			if s.downloads.Load() == 1 { // the header is whole: the damage shows when the data is read
@@ -258,6 +260,7 @@ func TestDamagedFileIsAMiss(t *testing.T) {
 			}
 			requireContent(t, h, key(1))
 			h.Release()
+			written(t, c)
 			require.EqualValues(t, 2, s.downloads.Load())
 			require.Equal(t, room(1), c.Used())
 		})
@@ -265,9 +268,12 @@ func TestDamagedFileIsAMiss(t *testing.T) {
 }
 
 func TestRemovingTheFolderWhileRunningIsHarmless(t *testing.T) {
-	c, s := open(t, Options{MaxBytes: room(3)}), &store{}
+	c, s := open(t, Options{MaxBytes: room(3), MemoryBytes: 1}), &store{}
 	h := mustGet(t, c, s.request(key(1)))
 	mustGet(t, c, s.request(key(2))).Release()
+	written(t, c)
+	_, err := h.ReadAt(make([]byte, 1), 0) // the file is open now
+	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(c.opts.Dir))
 	requireContent(t, h, key(1))
 	h.Release()
@@ -276,12 +282,13 @@ func TestRemovingTheFolderWhileRunningIsHarmless(t *testing.T) {
 		requireContent(t, h, key(i))
 		h.Release()
 	}
+	written(t, c)
 	require.LessOrEqual(t, c.Used(), room(3))
 	require.Equal(t, c.Used(), dirBytes(t, c.opts.Dir))
 }
 
 func TestDiskThatTakesNoFileServesFromMemory(t *testing.T) {
-	c, s := open(t, Options{MaxBytes: room(1)}), &store{}
+	c, s := open(t, Options{MaxBytes: room(1), MemoryBytes: 1}), &store{}
 	require.NoError(t, os.RemoveAll(c.opts.Dir))
 	require.NoError(t, os.WriteFile(c.opts.Dir, nil, 0o644)) // a file where the folder was
 	for i := range 3 {
@@ -292,6 +299,7 @@ func TestDiskThatTakesNoFileServesFromMemory(t *testing.T) {
 		require.False(t, ok)
 		h.Release()
 	}
+	written(t, c)
 	require.Zero(t, c.Used())
 }
 
@@ -412,6 +420,12 @@ func TestOptionsNameEveryFault(t *testing.T) {
 func waitFor(t *testing.T, cond func() bool) {
 	t.Helper()
 	require.Eventually(t, cond, 30*time.Second, time.Millisecond)
+}
+
+// written waits until every download has its file.
+func written(t *testing.T, c *Cache) {
+	t.Helper()
+	waitFor(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.running == 0 })
 }
 
 func dirBytes(t *testing.T, dir string) (n int64) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
@@ -111,39 +110,37 @@ func (c *Cache) startLocked(l *load, victims []*entry) {
 	c.wg.Go(func() {
 		removeFiles(victims) // before the download: the disk never holds both
 		e, err := c.download(l)
+		c.admit(l, e, err)
+		// The slot is kept meanwhile: a disk that is slow slows downloads down, and memory stays bounded.
+		c.spill()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.running--
 		c.opts.Metrics.running.Set(float64(c.running))
-		if err != nil {
-			c.opts.Metrics.failed.Inc()
-			c.used -= l.bytes
-		} else {
-			c.opts.Metrics.downloads.Inc()
-			c.opts.Metrics.bytes.Add(float64(l.req.Size))
-			c.admitLocked(l, e)
-		}
-		c.endLocked(l, err)
 		c.pumpLocked()
 	})
 }
 
-// admitLocked makes a finished download resident, pinned for each waiter.
-func (c *Cache) admitLocked(l *load, e *entry) {
-	e.pins, e.read = l.waiters, l.waiters > 0
-	l.entry = e
-	if e.mem != nil {
-		// Only those who wait get it; the last one's unpin gives the space back.
-		if e.pins == 0 {
-			c.used -= e.bytes
-		}
+// admit makes a finished download resident, pinned for each waiter, and wakes the waiters; e is nil if it failed.
+func (c *Cache) admit(l *load, e *entry, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() { c.endLocked(l, err) }()
+	if e == nil {
+		c.opts.Metrics.failed.Inc()
+		c.used -= l.bytes
 		return
 	}
+	c.opts.Metrics.downloads.Inc()
+	c.opts.Metrics.bytes.Add(float64(l.req.Size))
+	e.pins, e.read = l.waiters, l.waiters > 0
+	l.entry = e
 	if !e.read && !l.prefetch {
 		e.keepUntil = time.Now().Add(c.opts.UnreadGrace)
 	}
 	c.entries[e.key] = e
 	e.place = c.lru.PushBack(e)
+	c.images.add(e)
 }
 
 func (c *Cache) endLocked(l *load, err error) {
@@ -152,33 +149,18 @@ func (c *Cache) endLocked(l *load, err error) {
 	close(l.done)
 }
 
-// chunkBuffers holds buffers of whole chunk files; there are as many as downloads run at once.
-var chunkBuffers sync.Pool
-
-func chunkBuffer(n int64) []byte {
-	if b, ok := chunkBuffers.Get().(*[]byte); ok && int64(cap(*b)) >= n {
-		return (*b)[:n]
-	}
-	return make([]byte, n)
-}
-
-// download fetches the chunk and writes its file.
-func (c *Cache) download(l *load) (_ *entry, err error) {
+// download fetches the chunk into memory.
+func (c *Cache) download(l *load) (*entry, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.DownloadTimeout)
 	defer cancel()
 	buf := chunkBuffer(l.bytes)
-	data := buf[l.bytes-l.req.Size:]
-	if err := fill(ctx, l.req, data); err != nil {
-		chunkBuffers.Put(&buf)
+	m := newImage(buf, l.req.Size)
+	if err := fill(ctx, l.req, m.data); err != nil {
+		m.drop()
 		return nil, err
 	}
-	seal(buf, l.req.Key, l.req.Size)
 	e := &entry{key: l.req.Key, bytes: l.bytes, path: filepath.Join(c.opts.Dir, rand.Text()+suffix)}
-	if err := writeFile(e.path, buf); err != nil {
-		e.mem = data // a full or broken disk is no reason to fail the read
-		return e, nil
-	}
-	chunkBuffers.Put(&buf)
+	e.image.Store(m)
 	return e, nil
 }
 

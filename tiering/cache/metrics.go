@@ -8,6 +8,8 @@ type Metrics struct {
 	downloads, failed, dropped   prometheus.Counter
 	bytes, evicted, damaged      prometheus.Counter
 	used, running, queued        prometheus.Gauge
+	memory                       prometheus.Gauge
+	passed                       prometheus.Counter
 	tailHits, tailMisses, tailIn prometheus.Counter
 }
 
@@ -29,6 +31,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		hits: requests.WithLabelValues("hit"), misses: requests.WithLabelValues("miss"), joined: requests.WithLabelValues("joined"),
 		downloads: downloads.WithLabelValues("ok"), failed: downloads.WithLabelValues("failed"), dropped: downloads.WithLabelValues("dropped"),
 		bytes:    counter("tidemark_cache_download_bytes_total", "Bytes downloaded into the cache."),
+		passed:   counter("tidemark_cache_passed_total", "Chunks dropped from memory without a file because a reader had gone through them."),
+		memory:   gauge("tidemark_cache_memory_bytes", "Bytes of chunks in memory that have no file yet."),
 		evicted:  counter("tidemark_cache_evictions_total", "Chunks removed to make room."),
 		damaged:  counter("tidemark_cache_damaged_total", "Chunks dropped because their file was missing or did not fit its checksums."),
 		used:     gauge("tidemark_cache_used_bytes", "Bytes on disk and reserved by running downloads."),
@@ -37,7 +41,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		tailHits: tails.WithLabelValues("hit"), tailMisses: tails.WithLabelValues("miss"), tailIn: tails.WithLabelValues("joined"),
 	}
 	if reg != nil {
-		reg.MustRegister(requests, downloads, tails, m.bytes, m.evicted, m.damaged, m.used, m.running, m.queued)
+		reg.MustRegister(requests, downloads, tails, m.bytes, m.passed, m.memory, m.evicted, m.damaged, m.used, m.running, m.queued)
 	}
 	return m
 }

@@ -20,7 +20,9 @@ type Options struct {
 	Dir string
 	// MaxBytes bounds the files in Dir, those of running downloads included (1 GiB).
 	MaxBytes int64
-	// MaxDownloads bounds the downloads that run at once, and so the memory: each holds one chunk (16).
+	// MemoryBytes bounds the chunks that are in memory and have no file yet (128 MiB).
+	MemoryBytes int64
+	// MaxDownloads bounds the downloads that run at once, which hold a chunk each beyond MemoryBytes (16).
 	MaxDownloads int
 	// MaxQueued bounds the downloads that wait for a turn; more are ErrBusy (4096).
 	MaxQueued int
@@ -37,6 +39,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 1 << 30
+	}
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = 128 << 20
 	}
 	if o.MaxDownloads == 0 {
 		o.MaxDownloads = 16
@@ -65,7 +70,7 @@ func (o Options) Validate() error {
 	if o.Dir == "" {
 		errs = append(errs, errors.New("cache: Dir is empty"))
 	}
-	for name, v := range map[string]int64{"MaxBytes": o.MaxBytes, "MaxDownloads": int64(o.MaxDownloads), "MaxQueued": int64(o.MaxQueued),
+	for name, v := range map[string]int64{"MaxBytes": o.MaxBytes, "MemoryBytes": o.MemoryBytes, "MaxDownloads": int64(o.MaxDownloads), "MaxQueued": int64(o.MaxQueued),
 		"DownloadTimeout": int64(o.DownloadTimeout), "UnreadGrace": int64(o.UnreadGrace), "AbandonAfter": int64(o.AbandonAfter)} {
 		if v < 0 {
 			errs = append(errs, fmt.Errorf("cache: %s is negative: %d", name, v))

@@ -19,8 +19,9 @@ func TestPropertyAnyHistoryKeepsTheInvariants(t *testing.T) {
 		dir, err := os.MkdirTemp(parent, "")
 		require.NoError(t, err)
 		limit := room(rapid.Int64Range(1, 4).Draw(t, "chunks"))
+		memory := rapid.SampledFrom([]int64{1, room(1), room(2), room(10)}).Draw(t, "memory")
 		reopen := func() *Cache {
-			c, err := Open(Options{Dir: dir, MaxBytes: limit, UnreadGrace: time.Millisecond})
+			c, err := Open(Options{Dir: dir, MaxBytes: limit, MemoryBytes: memory, UnreadGrace: time.Millisecond})
 			require.NoError(t, err)
 			return c
 		}
@@ -54,6 +55,13 @@ func TestPropertyAnyHistoryKeepsTheInvariants(t *testing.T) {
 				}
 			},
 			"prefetch": func(t *rapid.T) { c.Prefetch(s.request(pick())) },
+			"read through": func(t *rapid.T) {
+				for _, hs := range held {
+					got := make([]byte, chunk)
+					_, err := hs[0].ReadAt(got, 0)
+					require.NoError(t, err)
+				}
+			},
 			"release": func(t *rapid.T) {
 				for k := range held {
 					drop(k)
@@ -78,7 +86,7 @@ func TestPropertyAnyHistoryKeepsTheInvariants(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, content(k, chunk)[1000:1100], got)
 				}
-				// Once downloads are over, what is counted is what is there.
+				// Once downloads are over, what is counted is what is there: on disk, and in memory within its limit.
 				require.Eventually(t, func() bool {
 					c.mu.Lock()
 					defer c.mu.Unlock()
@@ -86,7 +94,8 @@ func TestPropertyAnyHistoryKeepsTheInvariants(t *testing.T) {
 					for _, e := range c.entries {
 						sum += e.bytes
 					}
-					return c.running > 0 || sum == c.used && c.lru.Len() == len(c.entries)
+					return c.running > 0 || sum == c.used && c.lru.Len() == len(c.entries) &&
+						c.images.bytes <= memory && sum == c.images.bytes+chunkFiles(dir)
 				}, 10*time.Second, time.Millisecond)
 			},
 		})
@@ -96,6 +105,17 @@ func TestPropertyAnyHistoryKeepsTheInvariants(t *testing.T) {
 			}
 		}
 	})
+}
+
+// chunkFiles is the size of all chunk files in a folder.
+func chunkFiles(dir string) (n int64) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil {
+			n += fi.Size()
+		}
+	}
+	return n
 }
 
 // B7: a memory cache of one entry under sixteen readers of sixteen objects gives right values, always; run with -race.

@@ -2,20 +2,24 @@ package cache
 
 import (
 	"container/list"
+	"sync/atomic"
 	"time"
 )
 
-// entry is a resident chunk. Its fields but key, path, bytes and mem are guarded by Cache.mu.
+// entry is a resident chunk. Its fields but key, path, bytes and image are guarded by Cache.mu.
 type entry struct {
 	key   Key
 	path  string
-	bytes int64  // of the file; what used counts
-	mem   []byte // instead of a file, if the disk did not take one; such an entry is in no map
+	bytes int64 // of the file; what used counts
+	// image is the chunk in memory; nil once its file is written. If the disk does not take the file it stays,
+	// and the entry is in no map.
+	image atomic.Pointer[image]
 
 	pins      int
 	read      bool          // somebody has had it
 	keepUntil time.Time     // not evicted before, unless read
 	place     *list.Element // in Cache.lru; nil once forgotten
+	inMemory  *list.Element // in Cache.images; nil once its file is being written
 }
 
 // reserveLocked finds room for bytes more by choosing entries that are not in use, the longest idle first, and takes
@@ -50,7 +54,16 @@ func (c *Cache) reserveLocked(bytes int64, prefetch bool) (victims []*entry, wak
 // dropLocked takes an entry that nobody holds out of the cache and gives its space back.
 func (c *Cache) dropLocked(e *entry) {
 	c.forgetLocked(e)
+	c.giveBackLocked(e)
+}
+
+// giveBackLocked gives back what an entry that nobody can reach any more takes on disk and in memory.
+func (c *Cache) giveBackLocked(e *entry) {
 	c.used -= e.bytes
+	c.images.remove(e)
+	if m := e.image.Swap(nil); m != nil {
+		m.drop()
+	}
 }
 
 // forgetLocked makes an entry unfindable. Its space is given back when it is not pinned any more.
@@ -71,7 +84,7 @@ func (c *Cache) unpin(e *entry) {
 	e.pins--
 	gone := e.pins == 0 && e.place == nil
 	if gone {
-		c.used -= e.bytes
+		c.giveBackLocked(e)
 	}
 	if e.pins == 0 {
 		c.pumpLocked()
