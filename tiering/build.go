@@ -111,14 +111,3 @@ func (t *Tier) readBackFrom(ctx context.Context, store objstore.Store, key strin
 	}
 	return nil
 }
-
-// rowOf is the catalog row of an object.
-func rowOf(f *object.Footer, sum [32]byte) catalog.Segment {
-	return catalog.Segment{
-		Partition: catalog.PartitionID{Topic: catalog.TopicID(f.Topic), Partition: f.Partition},
-		Base:      f.Base, Next: f.Next, Bytes: f.ObjectBytes, Records: f.Records,
-		MinTimestamp: f.MinTimestamp, MaxTimestamp: f.MaxTimestamp, AppendTime: f.AppendTime,
-		Key: f.Key(), TailPosition: f.TailPosition, DataBytes: f.DataBytes, SHA256: sum,
-		LeaderEpoch: f.LeaderEpoch, Generation: f.Generation, CleanSince: f.CleanSince, Attempt: f.Attempt,
-	}
-}
