@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"io"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kbin"
@@ -217,8 +216,28 @@ func sendPiece(w *wire.Writer, x partition.Piece) error {
 	if ok {
 		return w.SendFile(file, at, int64(x.Len()))
 	}
-	_, err = io.Copy(w, io.NewSectionReader(x, 0, int64(x.Len())))
-	return err
+	return copyPiece(w, x)
+}
+
+// copyStep is how much of a piece that is in memory is copied at once; it is what a slow reader holds.
+const copyStep = 256 << 10
+
+var copies = sync.Pool{New: func() any { return new([copyStep]byte) }}
+
+func copyPiece(w *wire.Writer, x partition.Piece) error {
+	buf := copies.Get().(*[copyStep]byte)
+	defer copies.Put(buf)
+	for at := int64(0); at < int64(x.Len()); {
+		b := buf[:min(copyStep, int64(x.Len())-at)]
+		if n, err := x.ReadAt(b, at); n < len(b) {
+			return err
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		at += int64(len(b))
+	}
+	return nil
 }
 
 func (b *fetchBody) writeSmall(w *wire.Writer) error {
