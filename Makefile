@@ -1,6 +1,8 @@
 # One line a target; scripts/ has what is longer.
 FUZZTIME ?= 10s
 SOAK ?= 20
+KILLS ?= 50
+OUTAGE ?= 30s
 
 build: ; go build -o bin/tidemark ./cmd/tidemark
 run: build ; bin/tidemark dev
@@ -15,6 +17,6 @@ bench: ; go test -run '^$$' -bench . -benchmem ./...
 bench-compare: ; cd integration/bench && go run .
 bench-compare-full: ; cd integration/bench && BENCH_FULL=1 go run .
 # The black-box tests, over and over: what fails once in a hundred runs fails here.
-soak: ; scripts/with-services.sh go test -race -timeout 6h -count=$(SOAK) ./integration/...
+soak: ; TIDEMARK_SOAK_KILLS=$(KILLS) TIDEMARK_SOAK_OUTAGE=$(OUTAGE) scripts/with-services.sh go test -race -timeout 6h -count=$(SOAK) ./integration/...
 
 .PHONY: build run test race lint docs fuzz bench bench-compare bench-compare-full soak
