@@ -26,7 +26,7 @@ func killAgainAndAgain(t *testing.T, n *harness.Node, stores harness.Stores) {
 	l := pour(t, n, "soak", 1000)
 	for range kills(t) {
 		l.flows(30*time.Second, "produce after a start")
-		time.Sleep(time.Duration(rand.Int64N(int64(1500 * time.Millisecond)))) // the moment of death is chance
+		l.goesOn(rand.IntN(1500)) // the moment of death is chance
 		n.Kill()
 		n.Start()
 	}

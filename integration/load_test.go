@@ -98,6 +98,18 @@ func (l *load) flows(limit time.Duration, what string) {
 	})
 }
 
+// goesOn waits until so many more records are acknowledged.
+func (l *load) goesOn(records int) {
+	l.t.Helper()
+	enough := l.log.Count() + records
+	harness.Until(l.t, 60*time.Second, "produce goes on", func() error {
+		if got := l.log.Count(); got < enough {
+			return fmt.Errorf("%d records of %d", got, enough)
+		}
+		return nil
+	})
+}
+
 // verify compares what is there with what was acknowledged.
 func (l *load) verify() {
 	l.t.Helper()

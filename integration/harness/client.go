@@ -29,7 +29,9 @@ func (n *Node) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	cl, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(n.Kafka), kgo.MetadataMinAge(100 * time.Millisecond), kgo.DialTimeout(5 * time.Second),
-		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(time.Duration(tries)*50*time.Millisecond, 500*time.Millisecond) }),
+		kgo.RetryBackoffFn(func(tries int) time.Duration {
+			return min(time.Duration(tries)*50*time.Millisecond, 500*time.Millisecond)
+		}),
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
