@@ -42,7 +42,8 @@ type Broker struct {
 	follower  *metadata.Follower
 	groups    *group.Coordinator
 	handlers  *handler.Handlers
-	elect     *elector
+	member    *member
+	control   *controller
 	slots     slotTable
 	compactor *compaction.Worker
 
@@ -163,28 +164,32 @@ func (b *Broker) openState(ctx context.Context) error {
 		Log:        b.log, Registerer: b.opts.Registry,
 	})
 	defaults := b.opts.Config.Topics.Defaults
-	b.elect = newElector(b.opts.Catalog, b.log)
 	b.follower = metadata.NewFollower(b.opts.Catalog, &defaults, b.onImage, b.log)
+	b.control = &controller{
+		store: b.opts.Catalog, member: b.member, self: b.self(), follower: b.follower, log: b.log,
+		balanceDelay: b.opts.Config.Broker.BalanceDelay, wake: make(chan struct{}, 1),
+	}
 	if err := b.follower.Refresh(ctx); err != nil {
 		return err
 	}
-	if err := b.elect.take(ctx, b.id, b.registered.Incarnation); err != nil {
-		return fmt.Errorf("become the controller: %w", err)
-	}
-	if err := b.elect.once(ctx, b.follower.Image()); err != nil {
-		return fmt.Errorf("elect leaders: %w", err)
-	}
-	if err := b.follower.Refresh(ctx); err != nil {
+	// Whoever is alone leads before it serves; in a cluster the controller sees to it.
+	if err := errors.Join(b.member.look(ctx), b.control.step(ctx)); err != nil {
 		return err
 	}
 	b.storeIncarnation()
 	return nil
 }
 
+// self is this broker as a member of sets.
+func (b *Broker) self() catalog.Member {
+	return catalog.Member{Broker: b.id, Incarnation: b.registered.Incarnation}
+}
+
 // onImage is called with each new image before anybody sees it.
 func (b *Broker) onImage(ctx context.Context, im *metadata.Image) {
 	b.parts.Reconcile(ctx, im)
-	b.elect.wakeIfNeeded(im)
+	b.control.poke()
+	b.slots.follow(im, b.self(), b.dropSlots)
 	if b.groups == nil {
 		return // while opening
 	}
@@ -195,11 +200,8 @@ func (b *Broker) onImage(ctx context.Context, im *metadata.Image) {
 	}
 }
 
-// openHandlers takes the coordinator slots and builds what answers requests.
-func (b *Broker) openHandlers(ctx context.Context) error {
-	if err := b.slots.take(ctx, b.opts.Catalog, b.id, b.registered.Incarnation); err != nil {
-		return err
-	}
+// openHandlers builds what answers requests.
+func (b *Broker) openHandlers(context.Context) error {
 	g := b.opts.Config.Groups
 	cfg := group.DefaultConfig()
 	cfg.InitialRebalanceDelay = g.InitialRebalanceDelay
@@ -230,7 +232,7 @@ func (b *Broker) openHandlers(ctx context.Context) error {
 func (b *Broker) Run(ctx context.Context) error {
 	b.ran = true
 	// What serves clients ends first; what keeps the broker alive goes on until it has.
-	clients, stopClients := context.WithCancel(ctx)
+	clients, stopClients := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopClients()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
@@ -246,9 +248,18 @@ func (b *Broker) Run(ctx context.Context) error {
 			return err
 		})
 	}
-	run("lease", background, b.keepLease)
+	loops.Go(func() error {
+		defer stopClients()
+		select {
+		case <-ctx.Done():
+			b.handOver()
+		case <-clients.Done():
+		}
+		return nil
+	})
+	run("lease", background, b.keepMember)
 	run("cluster state", background, b.follower.Run)
-	run("elections", background, b.runElections)
+	run("controller", background, b.control.run)
 	run("partitions", background, b.parts.Run)
 	run("object tier", background, b.tier.Run)
 	run("compaction", background, b.runCompaction)
@@ -272,11 +283,7 @@ func (b *Broker) stop() error {
 	if err := b.parts.Close(); err != nil {
 		return fmt.Errorf("close the logs; the next start scans them: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if err := b.opts.Catalog.Release(ctx, b.id, b.registered.Incarnation, nil); err != nil {
-		b.log.Warn("give the registration back", "error", err)
-	}
+	b.release()
 	if !b.kept && !b.stored.Load() {
 		return nil // not every log has been compared with the tier: the next start does it
 	}
@@ -317,6 +324,9 @@ func (b *Broker) Close() error {
 	}
 	if b.handlers != nil {
 		b.handlers.Wait()
+	}
+	if b.member != nil {
+		_ = b.member.close() // what it failed with, Run has returned
 	}
 	if b.parts != nil {
 		errs = append(errs, b.parts.Close())

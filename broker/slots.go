@@ -1,38 +1,54 @@
 package broker
 
 import (
-	"context"
-	"fmt"
+	"sync/atomic"
 
 	"tidemark/broker/group"
 	"tidemark/broker/metadata"
 	"tidemark/catalog"
 )
 
-// slotTable is the coordinator slots that this broker holds. A single broker holds all of them.
+// slotTable is the coordinator slots that this broker holds, as the newest image says. Reading takes no
+// lock; one writer at a time.
 type slotTable struct {
-	held [catalog.Slots]catalog.SlotGuard
-}
-
-// take takes all slots; each one's epoch rises, which fences whoever held it (H20).
-func (t *slotTable) take(ctx context.Context, s catalog.CoordinatorSlots, id catalog.BrokerID, inc catalog.Incarnation) error {
-	all := make([]int32, catalog.Slots)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	guards, err := s.TakeSlots(ctx, id, inc, all)
-	if err != nil {
-		return fmt.Errorf("take the coordinator slots: %w", err)
-	}
-	for _, g := range guards {
-		t.held[g.Slot] = g
-	}
-	return nil
+	held [catalog.Slots]atomic.Pointer[catalog.SlotGuard]
 }
 
 // guard is group.Options.Guard.
 func (t *slotTable) guard(name string) (catalog.SlotGuard, bool) {
-	return t.held[group.SlotOf(name)], true
+	g := t.held[group.SlotOf(name)].Load()
+	if g == nil {
+		return catalog.SlotGuard{}, false
+	}
+	return *g, true
+}
+
+// follow takes over an image. A slot that came, went or was taken anew is nobody's while drop forgets its
+// groups, so that nothing that was loaded under another epoch outlives it; a load under the new one
+// begins after its takeover was committed (H20).
+func (t *slotTable) follow(im *metadata.Image, self catalog.Member, drop func(slots []int32)) {
+	var changed []int32
+	next := map[int32]*catalog.SlotGuard{}
+	for _, g := range im.Slots() {
+		var want *catalog.SlotGuard
+		if g.Broker == self.Broker && g.Incarnation == self.Incarnation {
+			want = &g
+		}
+		have := t.held[g.Slot].Load()
+		if (have == nil) == (want == nil) && (have == nil || *have == *want) {
+			continue
+		}
+		changed = append(changed, g.Slot)
+		next[g.Slot] = want
+		t.held[g.Slot].Store(nil)
+	}
+	if len(changed) == 0 {
+		return
+	}
+	drop(changed)
+	for slot, g := range next {
+		t.held[slot].Store(g)
+	}
 }
 
 // topicNames translates names and ids by the newest image; a group.Topics.

@@ -32,6 +32,7 @@ type Broker struct {
 	ID              int32         `env:"BROKER_ID" envDefault:"-1" max:"2147483647" doc:"Number of this broker, unique in the cluster. serve has no default; dev is 1."`
 	Rack            string        `env:"RACK" doc:"Rack or zone, for placement and for clients that read from the nearest replica."`
 	DataDir         string        `env:"DATA_DIR" envDefault:"./tidemark-data" doc:"Folder of local segments and, unless TIDEMARK_CACHE_DIR says otherwise, of the cache. One broker holds its lock."`
+	BalanceDelay    time.Duration `env:"BALANCE_DELAY" envDefault:"30s" min:"0s" max:"24h" doc:"How long leaders or coordinator slots must be badly spread over the brokers before they are moved."`
 	ShutdownTimeout time.Duration `env:"SHUTDOWN_TIMEOUT" envDefault:"10s" min:"1s" max:"1h" doc:"Longest time that a clean stop may take after SIGTERM."`
 }
 

@@ -39,14 +39,14 @@ func (h *Handlers) coordinator(listener string, kind int8, key string) kmsg.Find
 		return fail(refuse(kerr.InvalidRequest, "There is no coordinator of type %d here: only consumer groups (0) have one.", kind))
 	}
 	v := h.view(listener)
-	self, ok := v.live[h.Broker]
+	holder, ok := v.coordinator(key)
 	if !ok {
-		return fail(refuse(kerr.CoordinatorNotAvailable, "The broker %d is not registered at present.", h.Broker))
+		return fail(refuse(kerr.CoordinatorNotAvailable, "Nobody coordinates the group at present; it is being given to another broker."))
 	}
-	l, ok := v.address(self)
+	l, ok := v.address(holder)
 	if !ok {
-		return fail(refuse(kerr.CoordinatorNotAvailable, "The coordinator, broker %d, advertises no listener %s.", h.Broker, listener))
+		return fail(refuse(kerr.CoordinatorNotAvailable, "The coordinator, broker %d, advertises no listener %s.", holder.ID, listener))
 	}
-	e.NodeID, e.Host, e.Port = int32(h.Broker), l.Host, l.Port
+	e.NodeID, e.Host, e.Port = int32(holder.ID), l.Host, l.Port
 	return e
 }

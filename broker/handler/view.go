@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"tidemark/broker/group"
 	"tidemark/broker/metadata"
 	"tidemark/catalog"
 )
@@ -42,6 +43,13 @@ func (v view) address(b catalog.Broker) (catalog.Listener, bool) {
 		return catalog.Listener{}, false
 	}
 	return b.Listeners[i], true
+}
+
+// coordinator is the live broker that holds the slot of a group; false while nobody does.
+func (v view) coordinator(name string) (catalog.Broker, bool) {
+	g := v.im.Slot(group.SlotOf(name))
+	b, ok := v.live[g.Broker]
+	return b, ok && b.Incarnation == g.Incarnation
 }
 
 // node is a live broker that the client can reach.

@@ -25,6 +25,7 @@ type Image struct {
 	brokers  map[catalog.BrokerID]catalog.Broker
 	byID     map[catalog.TopicID]*Topic
 	byName   map[string]*Topic
+	slots    [catalog.Slots]catalog.SlotGuard
 }
 
 // Topic finds a live topic by name.
@@ -81,6 +82,7 @@ func (im *Image) apply(ch catalog.Changes, defaults *topicconfig.Defaults) *Imag
 		byID:     map[catalog.TopicID]*Topic{},
 		byName:   map[string]*Topic{},
 	}
+	next.slots = im.nextSlots(ch)
 	if !ch.Full {
 		maps.Copy(next.brokers, im.brokers)
 		maps.Copy(next.byID, im.byID)

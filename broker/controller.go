@@ -1,0 +1,193 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"tidemark/broker/metadata"
+	"tidemark/catalog"
+	"tidemark/replication"
+)
+
+// controllerTimeout bounds one call of the controller.
+const controllerTimeout = 3 * time.Second
+
+// controller decides for the cluster while this broker has the role: it takes dead brokers out, elects
+// leaders, gives slots, and spreads leaders and slots. Its decisions are replication's; what guards them
+// is the term (K7). It takes the role when nobody has it or its holder's lease has stood still.
+type controller struct {
+	store    catalog.Controllers
+	member   *member
+	self     catalog.Member
+	follower *metadata.Follower
+	log      *slog.Logger
+	// balanceDelay is how long leaders or slots must be badly spread before they are moved.
+	balanceDelay time.Duration
+
+	wake       chan struct{} // the image has changed
+	unevenFrom time.Time     // since when balancing would move something; zero: nothing
+	unable     map[catalog.PartitionID]bool
+}
+
+// poke makes the controller look again.
+func (c *controller) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run looks whenever leases have been seen or the image has changed, until ctx ends.
+func (c *controller) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+		case <-c.member.seen:
+		}
+		if err := c.step(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("controller", "error", err)
+		}
+	}
+}
+
+// step does what is due.
+func (c *controller) step(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, controllerTimeout)
+	defer cancel()
+	term, holds := c.member.controls()
+	if !holds {
+		var err error
+		if term, holds, err = c.takeRole(ctx); err != nil || !holds {
+			return err
+		}
+	}
+	err := c.decide(ctx, term)
+	if errors.Is(err, catalog.ErrFenced) {
+		c.member.setTerm(catalog.Controller{}, 0)
+	}
+	return err
+}
+
+// takeRole becomes the controller if that is possible now.
+func (c *controller) takeRole(ctx context.Context) (catalog.Controller, bool, error) {
+	row, free := c.member.controller()
+	if own := row.Broker == c.self.Broker && row.Incarnation == c.self.Incarnation; !free && !own {
+		return row, false, nil
+	}
+	sent := c.member.now()
+	term, err := c.store.TakeController(ctx, c.self.Broker, c.self.Incarnation, row)
+	switch {
+	case errors.Is(err, catalog.ErrHeld):
+		return row, false, nil // another was faster
+	case err != nil:
+		return row, false, fmt.Errorf("become the controller: %w", err)
+	}
+	c.member.setTerm(term, sent)
+	c.log.Info("this broker is the controller", "term", term.Epoch)
+	return term, true, nil
+}
+
+// decide takes out who is dead, then gives leaders and slots to what has none, then spreads them.
+func (c *controller) decide(ctx context.Context, term catalog.Controller) error {
+	dead, quiet := c.member.dead()
+	if len(dead) > 0 {
+		if err := c.takeOut(ctx, term, dead); err != nil {
+			return err
+		}
+	}
+	if quiet {
+		return nil
+	}
+	im := c.follower.Image()
+	brokers := replication.ByID(im.Registered())
+	es := c.elections(im, brokers)
+	moves := replication.AssignSlots(im.Slots(), brokers)
+	if len(es) == 0 && len(moves) == 0 {
+		if es, moves = c.balance(im, brokers); len(es) == 0 && len(moves) == 0 {
+			return nil
+		}
+	}
+	if _, err := c.store.Elect(ctx, term, es); err != nil {
+		return fmt.Errorf("elect leaders: %w", err)
+	}
+	if _, err := c.store.AssignSlots(ctx, term, moves); err != nil {
+		return fmt.Errorf("assign coordinator slots: %w", err)
+	}
+	return c.follower.Refresh(ctx)
+}
+
+// takeOut ends brokers and hands over what they had, in one transaction.
+func (c *controller) takeOut(ctx context.Context, term catalog.Controller, dead []catalog.BrokerLease) error {
+	gone, err := c.store.TakeOut(ctx, term, dead, departure(c.follower.Image()))
+	if err != nil {
+		return fmt.Errorf("take out brokers: %w", err)
+	}
+	for _, id := range gone {
+		c.log.Warn("a broker's lease ran out; it is taken out of every in-sync set", "broker", id)
+	}
+	return c.follower.Refresh(ctx)
+}
+
+// departure is replication.Depart with the settings of an image.
+func departure(im *metadata.Image) catalog.Departure {
+	return func(l catalog.Left) catalog.Given {
+		return replication.Depart(l, func(id catalog.PartitionID) replication.Settings {
+			if t, ok := im.TopicByID(id.Topic); ok {
+				return settingsOf(t)
+			}
+			return replication.Settings{MinISR: 1}
+		})
+	}
+}
+
+func settingsOf(t *metadata.Topic) replication.Settings {
+	return replication.Settings{MinISR: t.Effective.MinInsyncReplicas, Unclean: t.Effective.UncleanLeaderElectionEnable}
+}
+
+// elections decides leaders for the partitions that have none.
+func (c *controller) elections(im *metadata.Image, brokers replication.Brokers) []catalog.Election {
+	var es []catalog.Election
+	for _, t := range im.Topics() {
+		for _, p := range t.Partitions {
+			if p.Leader != catalog.NoBroker {
+				continue
+			}
+			e, loss, ok := replication.Elect(p, brokers, settingsOf(t))
+			if !ok {
+				continue
+			}
+			if loss == replication.MayLose {
+				c.log.Warn("electing a leader from outside the in-sync set: records that only its lost disk held are gone",
+					"topic", t.Name, "partition", p.ID.Partition, "leader", e.Leader, "tiered", p.Tiered)
+			}
+			es = append(es, e)
+		}
+	}
+	return es
+}
+
+// balance gives leaderships back to preferred replicas, and slots to who has too few, once that has been
+// possible for balanceDelay without a break.
+func (c *controller) balance(im *metadata.Image, brokers replication.Brokers) ([]catalog.Election, []catalog.SlotMove) {
+	var es []catalog.Election
+	for _, t := range im.Topics() {
+		es = append(es, replication.Preferred(t.Partitions, brokers)...)
+	}
+	moves := replication.BalanceSlots(im.Slots(), brokers)
+	switch {
+	case len(es) == 0 && len(moves) == 0:
+		c.unevenFrom = time.Time{}
+	case c.unevenFrom.IsZero():
+		c.unevenFrom = time.Now()
+	case time.Since(c.unevenFrom) >= c.balanceDelay:
+		c.unevenFrom = time.Time{}
+		c.log.Info("spreading leaders and coordinator slots", "leaders", len(es), "slots", len(moves))
+		return es, moves
+	}
+	return nil, nil
+}
