@@ -11,10 +11,6 @@ import (
 	"tidemark/record/producer"
 )
 
-// smallAnswer is up to how many bytes an answer is gathered in memory and written at once: for little
-// data one write is cheaper than a sendfile per partition.
-const smallAnswer = 32 << 10
-
 // fetchBody is an encoded fetch answer: header bytes with records between them. It is byte for byte what
 // kmsg would write (P1), without copying the records.
 type fetchBody struct {
@@ -185,13 +181,8 @@ func (b *fetchBody) Release() {
 	}
 }
 
-var answers = sync.Pool{New: func() any { return new([smallAnswer]byte) }}
-
 // WriteTo implements wire.Body.
 func (b *fetchBody) WriteTo(w *wire.Writer) error {
-	if b.size <= smallAnswer {
-		return b.writeSmall(w)
-	}
 	at := 0
 	for _, c := range b.cuts {
 		if _, err := w.Write(b.head[at:c.at]); err != nil {
@@ -238,24 +229,4 @@ func copyPiece(w *wire.Writer, x partition.Piece) error {
 		at += int64(len(b))
 	}
 	return nil
-}
-
-func (b *fetchBody) writeSmall(w *wire.Writer) error {
-	buf := answers.Get().(*[smallAnswer]byte)
-	defer answers.Put(buf)
-	out, at := buf[:0], 0
-	for _, c := range b.cuts {
-		out = append(out, b.head[at:c.at]...)
-		at = c.at
-		for _, x := range c.pieces {
-			n := len(out)
-			out = out[:n+x.Len()]
-			if _, err := x.ReadAt(out[n:], 0); err != nil {
-				return err
-			}
-		}
-	}
-	out = append(out, b.head[at:]...)
-	_, err := w.Write(out)
-	return err
 }

@@ -49,3 +49,34 @@ func sendFile(conn net.Conn, f *os.File, off, n int64) (sent int64, err error) {
 	})
 	return sent, errors.Join(err, sendErr, ctlErr)
 }
+
+// writeMore writes all of p and says that more follows at once, so that it does not leave as a packet of its own.
+func writeMore(conn net.Conn, p []byte) error {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		_, err := conn.Write(p)
+		return err
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sendErr error
+	err = raw.Write(func(fd uintptr) bool {
+		for len(p) > 0 {
+			n, err := unix.SendmsgN(int(fd), p, nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case errors.Is(err, unix.EAGAIN):
+				return false
+			case err != nil:
+				sendErr = err
+				return true
+			}
+			p = p[n:]
+		}
+		return true
+	})
+	return errors.Join(err, sendErr)
+}

@@ -10,3 +10,8 @@ import (
 func sendFile(conn net.Conn, f *os.File, off, n int64) (int64, error) {
 	return copyFile(conn, f, off, n)
 }
+
+func writeMore(conn net.Conn, p []byte) error {
+	_, err := conn.Write(p)
+	return err
+}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -14,10 +15,13 @@ const (
 	// copyBelow is the size up to which bytes are gathered in the buffer
 	// rather than written by a system call of their own.
 	copyBelow = 16 << 10
+	// gatherUpTo is the size up to which a range of a file is cheaper read than sent by sendfile, for both ends of the
+	// connection together (BenchmarkPieces).
+	gatherUpTo = 64 << 10
 	// flushAbove is the fill at which the buffer is written out.
 	flushAbove = 64 << 10
-	// keepBelow is the largest buffer that an idle connection keeps.
-	keepBelow = 256 << 10
+	// keepUpTo is the largest buffer that an idle connection keeps.
+	keepUpTo = 16 << 10
 )
 
 // Writer is a connection's socket as a Body sees it. Small writes are
@@ -28,6 +32,8 @@ type Writer struct {
 	conn    net.Conn
 	timeout time.Duration
 	buf     []byte
+	// borrowed is buf's memory when it came from the pool and has not been outgrown.
+	borrowed *[pooled]byte
 	// accepted counts all bytes taken over, to hold bodies to their Size.
 	accepted int64
 }
@@ -55,7 +61,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		if _, err := both.WriteTo(w.conn); err != nil {
 			return 0, err
 		}
-		w.buf = w.buf[:0]
+		w.drop()
 		return len(p), w.writeAll(p[len(head):])
 	}
 	return len(p), w.writeAll(p)
@@ -77,19 +83,59 @@ func (w *Writer) writeAll(p []byte) error {
 
 func (w *Writer) flush() error {
 	err := w.writeAll(w.buf)
-	w.buf = w.buf[:0]
-	if cap(w.buf) > keepBelow {
-		w.buf = nil
-	}
+	w.drop()
 	return err
 }
 
-// SendFile sends n bytes of f from off, by sendfile(2) where the socket can.
-// It does not move f's position, so one file serves many connections at once.
+// pooled buffers hold what gather may put behind a buffer that is not due to be written.
+const pooled = flushAbove + gatherUpTo
+
+var buffers = sync.Pool{New: func() any { return new([pooled]byte) }}
+
+// drop empties the buffer; a large one goes, a pooled one to the next connection.
+func (w *Writer) drop() {
+	switch {
+	case w.borrowed != nil:
+		buffers.Put(w.borrowed)
+		w.borrowed, w.buf = nil, nil
+	case cap(w.buf) > keepUpTo:
+		w.buf = nil
+	}
+	w.buf = w.buf[:0]
+}
+
+// room makes the buffer hold n more bytes, at most gatherUpTo.
+func (w *Writer) room(n int) error {
+	if cap(w.buf)-len(w.buf) >= n {
+		return nil
+	}
+	if len(w.buf)+n > pooled {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	if w.borrowed == nil {
+		w.borrowed = buffers.Get().(*[pooled]byte)
+		w.buf = append(w.borrowed[:0], w.buf...)
+	}
+	return nil
+}
+
+// SendFile sends n bytes of f from off: few ones by way of the buffer, more by sendfile(2) where the socket can, with what
+// stands in the buffer in the same packets. It does not move f's position, so one file serves many connections at once.
 // A file that ends early is io.ErrUnexpectedEOF.
 func (w *Writer) SendFile(f *os.File, off, n int64) error {
-	if err := w.flush(); err != nil {
-		return err
+	if n <= gatherUpTo {
+		return w.gather(f, off, int(n))
+	}
+	if len(w.buf) > 0 {
+		if err := w.extend(); err != nil {
+			return err
+		}
+		if err := writeMore(w.conn, w.buf); err != nil {
+			return err
+		}
+		w.drop()
 	}
 	for n > 0 {
 		if err := w.extend(); err != nil {
@@ -106,6 +152,27 @@ func (w *Writer) SendFile(f *os.File, off, n int64) error {
 		}
 	}
 	return nil
+}
+
+// gather reads n bytes of f into the buffer.
+func (w *Writer) gather(f *os.File, off int64, n int) error {
+	if err := w.room(n); err != nil {
+		return err
+	}
+	at := len(w.buf)
+	w.buf = w.buf[:at+n]
+	if got, err := f.ReadAt(w.buf[at:], off); got < n {
+		w.buf = w.buf[:at]
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	w.accepted += int64(n)
+	if len(w.buf) < flushAbove {
+		return nil
+	}
+	return w.flush()
 }
 
 // copyFile is sendFile for sockets and systems without sendfile.
