@@ -43,6 +43,8 @@ type Options struct {
 	Env map[string]string // variables, over the harness's own
 	// Dir is the data folder; empty: a new one that is removed with the test.
 	Dir string
+	// Down leaves the node to be started by the test.
+	Down bool
 }
 
 // testDefaults make a node quick: what takes minutes in production takes a second or two here.
@@ -56,7 +58,9 @@ func Dev(t testing.TB, o Options) *Node {
 	t.Helper()
 	n := newNode(t, o)
 	n.args = []string{"dev", "--data", n.Dir, "--kafka", n.Kafka, "--http", strings.TrimPrefix(n.HTTP, "http://")}
-	n.Start()
+	if !o.Down {
+		n.Start()
+	}
 	return n
 }
 
@@ -78,7 +82,9 @@ func Serve(t testing.TB, s Stores, o Options) *Node {
 			n.env[k] = v
 		}
 	}
-	n.Start()
+	if !o.Down {
+		n.Start()
+	}
 	return n
 }
 

@@ -1,0 +1,34 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Tool runs a command of the binary against the node, e.g. Tool("tier", "ls", "events", "--json"), with --bootstrap or
+// --http added, and gives what it prints and its exit code.
+func (n *Node) Tool(args ...string) (stdout, stderr string, code int) {
+	n.t.Helper()
+	switch args[0] {
+	case "topic":
+		args = append(args, "--bootstrap", n.Kafka)
+	case "tier":
+		args = append(args, "--http", n.HTTP)
+	}
+	ctx, cancel := context.WithTimeout(n.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, n.bin, args...)
+	var out, diag bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = os.Environ(), &out, &diag
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		n.t.Fatalf("tidemark %s: %v", strings.Join(args, " "), err)
+	}
+	return out.String(), diag.String(), cmd.ProcessState.ExitCode()
+}
