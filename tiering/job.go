@@ -46,7 +46,7 @@ func newReaders(t *Tier) *readers {
 	return &readers{
 		t: t,
 		tails: cache.NewTails[string, *object.Tail](cache.TailOptions{
-			MaxBytes: t.o.TailBytes, MaxLoads: t.o.ReadConcurrency, Timeout: t.o.CallTimeout,
+			MaxBytes: t.o.TailBytes, MaxLoads: t.o.ReadConcurrency, Timeout: min(t.o.CallTimeout, t.o.ReadTimeout),
 		}),
 		slots: make(chan struct{}, t.o.ReadConcurrency),
 		ahead: newReadAhead(t.o.ReadAhead),
