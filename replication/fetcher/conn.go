@@ -48,13 +48,13 @@ func (c *Conn) Do(ctx context.Context, req kmsg.Request, resp kmsg.Response, tim
 	if err != nil {
 		return err
 	}
+	resp.SetVersion(req.GetVersion())
 	if resp.IsFlexible() {
 		if len(body) == 0 || body[0] != 0 {
 			return fmt.Errorf("answer to %s: unexpected header tags", kmsg.NameForKey(req.Key()))
 		}
 		body = body[1:]
 	}
-	resp.SetVersion(req.GetVersion())
 	if err := resp.ReadFrom(body); err != nil {
 		return fmt.Errorf("answer to %s: %w", kmsg.NameForKey(req.Key()), err)
 	}
