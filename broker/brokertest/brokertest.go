@@ -1,4 +1,5 @@
-// Package brokertest runs a whole broker inside a test: SQLite, objects in a folder, free ports.
+// Package brokertest runs a whole broker inside a test (SQLite, objects in a folder, free ports), or a
+// cluster of them (Postgres, one folder of objects).
 //
 // Place in the house: for tests of broker's rooms. What must be killed, or needs Postgres and S3, runs as
 // a process in integration instead.
@@ -20,6 +21,7 @@ import (
 	"tidemark/broker/config"
 	"tidemark/catalog"
 	"tidemark/catalog/sqlite"
+	"tidemark/integration/pgproxy"
 	"tidemark/tiering/objstore"
 	"tidemark/tiering/objstore/file"
 )
@@ -33,6 +35,8 @@ type Node struct {
 	Catalog catalog.Store
 	Objects objstore.Store
 	Metrics *prometheus.Registry
+	// PG is the way to Postgres of a cluster's broker; nil where the catalog is SQLite.
+	PG *pgproxy.Proxy
 
 	t       testing.TB
 	cancel  context.CancelFunc
@@ -60,35 +64,44 @@ func Start(t testing.TB, o Options) *Node {
 	environ := append([]string{"TIDEMARK_FREE_DELAY=100ms", "TIDEMARK_LOG_LEVEL=warn"}, o.Env...)
 	cfg, err := config.Dev(config.DevOptions{DataDir: o.Dir, Kafka: "127.0.0.1:0", HTTP: "127.0.0.1:0"}, environ)
 	require.NoError(t, err)
-	n := &Node{t: t, Dir: o.Dir, Metrics: prometheus.NewRegistry(), ended: make(chan error, 1)}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	store, err := sqlite.Open(ctx, cfg.Stores.Catalog.URL().Path, sqlite.Options{})
 	require.NoError(t, err)
-	n.Catalog = store
+	n := &Node{t: t, Dir: o.Dir, Catalog: store}
+	require.NoError(t, n.start(ctx, cfg, store, filepath.Join(o.Dir, "objects"), o))
+	return n
+}
+
+// start opens and runs the node on a store, which it closes when it ends.
+func (n *Node) start(ctx context.Context, cfg config.Config, store catalog.Store, objectsDir string, o Options) error {
+	n.Metrics, n.ended, n.stopped = prometheus.NewRegistry(), make(chan error, 1), false
 	if o.WrapCatalog != nil {
 		n.Catalog = o.WrapCatalog(store)
 	}
-	objects, err := file.Open(ctx, &url.URL{Scheme: "file", Path: filepath.Join(o.Dir, "objects")})
-	require.NoError(t, err)
+	objects, err := file.Open(ctx, &url.URL{Scheme: "file", Path: objectsDir})
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
 	n.Objects = objects
 	if o.WrapObjects != nil {
 		n.Objects = o.WrapObjects(objects)
 	}
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: cfg.Log.Level}))
+	log := slog.New(slog.NewTextHandler(n.t.Output(), &slog.HandlerOptions{Level: cfg.Log.Level})).With("broker", cfg.Broker.ID)
 	n.Broker, err = broker.Open(ctx, broker.Options{Config: cfg, Catalog: n.Catalog, Objects: n.Objects, Log: log, Registry: n.Metrics})
 	if err != nil {
-		require.NoError(t, errors.Join(err, store.Close(), objects.Close()))
+		return errors.Join(err, store.Close(), objects.Close())
 	}
 	n.Addr, n.HTTP = n.Broker.Addr("PLAINTEXT"), n.Broker.HTTPAddr()
 	run, stop := context.WithCancel(context.Background())
 	n.cancel = stop
+	b := n.Broker
 	go func() {
-		err := n.Run(run)
-		n.ended <- errors.Join(err, n.Close(), objects.Close(), store.Close())
+		err := b.Run(run)
+		n.ended <- errors.Join(err, b.Close(), objects.Close(), store.Close())
 	}()
-	t.Cleanup(func() { require.NoError(t, n.Stop()) })
-	return n
+	n.t.Cleanup(func() { require.NoError(n.t, n.Stop()) })
+	return nil
 }
 
 // Stop ends the broker cleanly and returns what its run returned. More calls do nothing.
@@ -96,8 +109,13 @@ func (n *Node) Stop() error {
 	if n.stopped {
 		return nil
 	}
-	n.stopped = true
 	n.cancel()
+	return n.Ended()
+}
+
+// Ended waits for a broker that ends, and returns what its run returned.
+func (n *Node) Ended() error {
+	n.stopped = true
 	select {
 	case err := <-n.ended:
 		return err
