@@ -33,6 +33,7 @@ type Broker struct {
 	Rack            string        `env:"RACK" doc:"Rack or zone, for placement and for clients that read from the nearest replica."`
 	DataDir         string        `env:"DATA_DIR" envDefault:"./tidemark-data" doc:"Folder of local segments and, unless TIDEMARK_CACHE_DIR says otherwise, of the cache. One broker holds its lock."`
 	BalanceDelay    time.Duration `env:"BALANCE_DELAY" envDefault:"30s" min:"0s" max:"24h" doc:"How long leaders or coordinator slots must be badly spread over the brokers before they are moved."`
+	Memory          Bytes         `env:"MEMORY" envDefault:"0" min:"0" max:"1PiB" doc:"Memory that the whole process may use, e.g. a container's limit: garbage is collected so as to stay below nine tenths of it. 0: collected by Go's own rules."`
 	ShutdownTimeout time.Duration `env:"SHUTDOWN_TIMEOUT" envDefault:"10s" min:"1s" max:"1h" doc:"Longest time that a clean stop may take after SIGTERM."`
 }
 

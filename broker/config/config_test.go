@@ -107,6 +107,15 @@ func TestWhatSettingsMeanTogether(t *testing.T) {
 	}
 }
 
+func TestMemoryHoldsTheBudgets(t *testing.T) {
+	_, err := Load(cluster("TIDEMARK_MEMORY=400MiB"))
+	require.ErrorContains(t, err, "TIDEMARK_MEMORY")
+	require.ErrorContains(t, err, "TIDEMARK_PRODUCE_MEMORY")
+	c, err := Load(cluster("TIDEMARK_MEMORY=400MiB", "TIDEMARK_PRODUCE_MEMORY=100MiB"))
+	require.NoError(t, err)
+	require.Equal(t, Bytes(400<<20), c.Broker.Memory)
+}
+
 func TestTopicDefaultsReachTopics(t *testing.T) {
 	c, err := Load(cluster("TIDEMARK_DEFAULT_SEGMENT_BYTES=1048576"))
 	require.NoError(t, err)

@@ -21,6 +21,7 @@ func (c *command) node(ctx context.Context, cfg config.Config, started func(*bro
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := c.logger(cfg)
+	limitMemory(cfg.Broker.Memory)
 	store, err := openCatalog(ctx, cfg)
 	if err != nil {
 		return err
