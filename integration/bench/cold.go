@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/minio/minio-go/v7"
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
@@ -22,10 +23,16 @@ import (
 type coldResult struct {
 	Bytes   int64 // of the objects
 	Objects int
-	// Bare and Ours are MB/s by number of streams (objects read at once; partitions replayed at once), a run each.
-	Bare, Ours map[int][]float64
-	Gets       map[int][]float64 // per GiB that was replayed
-	CPU        map[int][]float64 // of the broker, seconds per GB
+	Rows    []*coldRow
+}
+
+// coldRow is one way to read it: so many streams (objects read at once; partitions replayed at once), over the link or not.
+type coldRow struct {
+	Link    bool
+	Streams int
+	// MB/s of the bare client and of Tidemark, GETs per GiB that was replayed, and CPU seconds of the broker per GB, a run
+	// each.
+	Bare, Ours, Gets, CPU []float64
 }
 
 const (
@@ -38,13 +45,15 @@ const (
 
 // cold fills a topic, waits until nothing of it is local, and replays it with empty caches, one partition and then all at
 // once, in turn with the bare client. The object store's page cache is warm for both.
-func (b *bench) cold(ctx context.Context) (err error) {
-	gateway, err := b.gateway(ctx)
+func (b *bench) cold(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, err := b.gateway(ctx)
 	if err != nil {
 		return err
 	}
-	defer gateway.proc.end(syscall.SIGTERM)
-	p, err := b.tiered(gateway)
+	defer g.proc.end(syscall.SIGTERM)
+	p, err := b.tiered(g)
 	if err != nil {
 		return err
 	}
@@ -53,92 +62,115 @@ func (b *bench) cold(ctx context.Context) (err error) {
 	}
 	defer func() { p.stop(syscall.SIGTERM) }()
 	r := row{Kind: kindConsume, Client: "raw", Size: 1024, Partitions: coldPartitions, Codec: "none", Acks: "all"}
-	j := job{row: r, peer: p, s: b.s, topic: coldTopic, values: payload(r.Size)}
+	c := &coldRun{job: job{row: r, peer: p, s: b.s, topic: coldTopic, values: payload(r.Size)}, gateway: g}
 	b.say("filling the cold topic")
-	err = p.create(ctx, j.topic, r.Partitions, map[string]string{
-		"local.retention.bytes": "1", "retention.ms": "-1", "remote.copy.max.delay.ms": "1000",
-	})
-	if err != nil {
+	if err := c.fill(ctx); err != nil {
 		return err
 	}
-	if err := j.fill(ctx, b.s.Cold); err != nil {
-		return err
+	result := &coldResult{Objects: len(c.objects)}
+	for _, o := range c.objects {
+		result.Bytes += o.Size
 	}
-	ends, err := freed(ctx, p)
-	if err != nil {
-		return err
+	b.report.Cold = result
+	for _, way := range []coldRow{{Streams: 1}, {Streams: coldPartitions}, {Streams: 1, Link: true}, {Streams: coldPartitions, Link: true}} {
+		result.Rows = append(result.Rows, &way)
 	}
-	objects, err := gateway.list(ctx)
-	if err != nil {
-		return err
-	}
-	c := &coldResult{Bare: map[int][]float64{}, Ours: map[int][]float64{}, Gets: map[int][]float64{}, CPU: map[int][]float64{}}
-	for _, o := range objects {
-		c.Bytes += o.Size
-		c.Objects++
-	}
-	b.report.Cold = c
-	for range coldRuns {
-		for _, streams := range []int{1, coldPartitions} {
-			if err := b.coldRun(ctx, j, c, gateway.objectReader(objects), ends, streams); err != nil {
+	for range min(coldRuns, b.s.Runs) {
+		for _, way := range result.Rows {
+			if err := c.measure(ctx, way); err != nil {
 				return err
 			}
+			b.say("cold replay, %d at once, link %v: bare S3 client %.0f MB/s, Tidemark %.0f MB/s, %.0f GETs/GiB, %.2f CPU s/GB",
+				way.Streams, way.Link, last(way.Bare), last(way.Ours), last(way.Gets), last(way.CPU))
 		}
 	}
 	return nil
 }
 
-// coldRun reads once with the bare client and once through a broker that has just started with an empty cache.
-func (b *bench) coldRun(ctx context.Context, j job, c *coldResult, bare func(context.Context, int) (int64, error), ends kadm.ListedOffsets, streams int) error {
+func last(all []float64) float64 { return all[len(all)-1] }
+
+// coldRun is the topic and where its bytes are.
+type coldRun struct {
+	job
+	gateway *gateway
+	ends    kadm.ListedOffsets
+	objects []minio.ObjectInfo
+}
+
+// fill makes the topic and waits until all of it is in the bucket, and nothing on the broker's disk.
+func (c *coldRun) fill(ctx context.Context) error {
+	err := c.peer.create(ctx, c.topic, c.row.Partitions, map[string]string{
+		"local.retention.bytes": "1", "retention.ms": "-1", "remote.copy.max.delay.ms": "1000",
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.job.fill(ctx, c.s.Cold); err != nil {
+		return err
+	}
+	if c.ends, err = freed(ctx, c.peer); err != nil {
+		return err
+	}
+	c.objects, err = c.gateway.list(ctx)
+	return err
+}
+
+// measure reads once with the bare client and once through a broker that has just started with an empty cache.
+func (c *coldRun) measure(ctx context.Context, way *coldRow) error {
+	if err := c.gateway.through(ctx, way.Link); err != nil {
+		return err
+	}
 	began := time.Now()
-	n, err := bare(ctx, streams)
+	n, err := c.gateway.read(ctx, c.objects, way.Streams)
 	if err != nil {
 		return err
 	}
-	c.Bare[streams] = append(c.Bare[streams], float64(n)/1e6/time.Since(began).Seconds())
-	p := j.peer
-	p.stop(syscall.SIGTERM)
-	if err := os.RemoveAll(filepath.Join(b.s.Dir, "tiered", "cache")); err != nil {
+	way.Bare = append(way.Bare, float64(n)/1e6/time.Since(began).Seconds())
+	if err := c.restart(ctx); err != nil {
 		return err
 	}
-	if _, err := p.start(ctx); err != nil {
-		return err
-	}
-	if err := p.serves(ctx, j.topic, j.row.Partitions); err != nil {
-		return err
-	}
-	if err := p.settle(ctx); err != nil {
-		return err
-	}
-	gets, err := p.metric(ctx, `tidemark_objstore_requests_total{op="get",result="ok"}`)
+	const gets = `tidemark_objstore_requests_total{op="get",result="ok"}`
+	getsBefore, err := c.peer.metric(ctx, gets)
 	if err != nil {
 		return err
 	}
-	before, err := p.proc.cpu()
+	cpuBefore, err := c.peer.proc.cpu()
 	if err != nil {
 		return err
 	}
 	began = time.Now()
-	size, err := j.replay(ctx, ends, streams)
+	size, err := c.replay(ctx, c.ends, way.Streams)
 	if err != nil {
 		return err
 	}
 	took := time.Since(began).Seconds()
-	after, err := p.proc.cpu()
+	cpuAfter, err := c.peer.proc.cpu()
 	if err != nil {
 		return err
 	}
-	moreGets, err := p.metric(ctx, `tidemark_objstore_requests_total{op="get",result="ok"}`)
+	getsAfter, err := c.peer.metric(ctx, gets)
 	if err != nil {
 		return err
 	}
-	c.Ours[streams] = append(c.Ours[streams], float64(size)/1e6/took)
-	c.Gets[streams] = append(c.Gets[streams], (moreGets-gets)/(float64(size)/(1<<30)))
-	c.CPU[streams] = append(c.CPU[streams], (after-before).Seconds()/(float64(size)/1e9))
-	b.say("cold replay, %d at once: bare S3 client %.0f MB/s, Tidemark %.0f MB/s, %.0f GETs/GiB, %.2f CPU s/GB", streams,
-		c.Bare[streams][len(c.Bare[streams])-1], float64(size)/1e6/took, c.Gets[streams][len(c.Gets[streams])-1],
-		(after-before).Seconds()/(float64(size)/1e9))
+	way.Ours = append(way.Ours, float64(size)/1e6/took)
+	way.Gets = append(way.Gets, (getsAfter-getsBefore)/(float64(size)/(1<<30)))
+	way.CPU = append(way.CPU, (cpuAfter-cpuBefore).Seconds()/(float64(size)/1e9))
 	return nil
+}
+
+// restart gives the broker an empty cache.
+func (c *coldRun) restart(ctx context.Context) error {
+	c.peer.stop(syscall.SIGTERM)
+	if err := os.RemoveAll(filepath.Join(c.s.Dir, "tiered", "cache")); err != nil {
+		return err
+	}
+	if _, err := c.peer.start(ctx); err != nil {
+		return err
+	}
+	if err := c.peer.serves(ctx, c.topic, c.row.Partitions); err != nil {
+		return err
+	}
+	return c.peer.settle(ctx)
 }
 
 // tiered describes a broker whose objects are in the gateway.
@@ -156,16 +188,18 @@ func (b *bench) tiered(g *gateway) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := fmt.Sprintf("s3://%s/tide?region=us-east-1&path_style=true&endpoint=%s", coldBucket, url.QueryEscape("http://"+g.address))
 	env := []string{
 		"TIDEMARK_BROKER_ID=1", "TIDEMARK_DATA_DIR=" + dir, "TIDEMARK_LISTENERS=PLAINTEXT://" + address,
 		"TIDEMARK_HTTP_LISTEN=" + web, "TIDEMARK_CATALOG_URL=sqlite://" + filepath.Join(b.s.Dir, "tiered.db"),
-		"TIDEMARK_OBJECT_STORE_URL=" + store, "TIDEMARK_FREE_DELAY=1s", "TIDEMARK_GC_GRACE=10s",
+		"TIDEMARK_FREE_DELAY=1s", "TIDEMARK_GC_GRACE=10s",
 		"AWS_ACCESS_KEY_ID=" + gatewayUser, "AWS_SECRET_ACCESS_KEY=" + gatewaySecret,
 	}
 	return &peer{
 		name: "tidemark", address: address, http: "http://" + web,
-		launch: func(*peer) (*process, error) { return spawn(dir+".log", env, binary, "serve") },
+		launch: func(*peer) (*process, error) {
+			store := fmt.Sprintf("s3://%s/tide?region=us-east-1&path_style=true&endpoint=%s", coldBucket, url.QueryEscape("http://"+g.front))
+			return spawn(dir+".log", append(env, "TIDEMARK_OBJECT_STORE_URL="+store), binary, "serve")
+		},
 	}, nil
 }
 

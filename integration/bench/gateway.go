@@ -19,7 +19,10 @@ const gatewayUser, gatewaySecret = "benchkey", "benchsecret1"
 type gateway struct {
 	proc    *process
 	address string
-	client  *minio.Client
+	link    *link
+	// front is the address by which it is reached now, directly or over the link; client uses it.
+	front  string
+	client *minio.Client
 }
 
 // gateway starts the S3 server and makes the bucket.
@@ -40,14 +43,28 @@ func (b *bench) gateway(ctx context.Context) (*gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (tools/install.sh builds it)", err)
 	}
-	client, err := minio.New(address, &minio.Options{Creds: credentials.NewStaticV4(gatewayUser, gatewaySecret, ""), Region: "us-east-1"})
-	if err != nil {
+	g := &gateway{proc: proc, address: address}
+	if err := g.through(ctx, false); err != nil {
 		return nil, err
 	}
-	g := &gateway{proc: proc, address: address, client: client}
 	return g, proc.until(ctx, func(ctx context.Context) bool {
-		return client.MakeBucket(ctx, coldBucket, minio.MakeBucketOptions{}) == nil
+		return g.client.MakeBucket(ctx, coldBucket, minio.MakeBucketOptions{}) == nil
 	})
+}
+
+// through says how the server is reached from now on.
+func (g *gateway) through(ctx context.Context, over bool) (err error) {
+	g.front = g.address
+	if over {
+		if g.link == nil {
+			if g.link, err = newLink(ctx, g.address); err != nil {
+				return err
+			}
+		}
+		g.front = g.link.address()
+	}
+	g.client, err = minio.New(g.front, &minio.Options{Creds: credentials.NewStaticV4(gatewayUser, gatewaySecret, ""), Region: "us-east-1"})
+	return err
 }
 
 // list names all segments in the bucket.
@@ -64,32 +81,30 @@ func (g *gateway) list(ctx context.Context) ([]minio.ObjectInfo, error) {
 	return all, nil
 }
 
-// objectReader reads every object whole, one GET each, so many at once, and discards the bytes.
-func (g *gateway) objectReader(objects []minio.ObjectInfo) func(context.Context, int) (int64, error) {
-	return func(ctx context.Context, streams int) (int64, error) {
-		ctx, cancel := context.WithTimeout(ctx, coldLimit)
-		defer cancel()
-		sizes := make([]int64, len(objects))
-		work, ctx := errgroup.WithContext(ctx)
-		work.SetLimit(streams)
-		for i, o := range objects {
-			work.Go(func() error {
-				body, _, _, err := minio.Core{Client: g.client}.GetObject(ctx, coldBucket, o.Key, minio.GetObjectOptions{})
-				if err != nil {
-					return err
-				}
-				defer body.Close()
-				sizes[i], err = io.Copy(io.Discard, body)
+// read reads every object whole, one GET each, so many at once, and discards the bytes.
+func (g *gateway) read(ctx context.Context, objects []minio.ObjectInfo, streams int) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, coldLimit)
+	defer cancel()
+	sizes := make([]int64, len(objects))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(streams)
+	for i, o := range objects {
+		work.Go(func() error {
+			body, _, _, err := minio.Core{Client: g.client}.GetObject(ctx, coldBucket, o.Key, minio.GetObjectOptions{})
+			if err != nil {
 				return err
-			})
-		}
-		err := work.Wait()
-		total := int64(0)
-		for _, n := range sizes {
-			total += n
-		}
-		return total, err
+			}
+			defer body.Close()
+			sizes[i], err = io.Copy(io.Discard, body)
+			return err
+		})
 	}
+	err := work.Wait()
+	total := int64(0)
+	for _, n := range sizes {
+		total += n
+	}
+	return total, err
 }
 
 // replay is the table of cold replay.
@@ -105,15 +120,20 @@ func (r *report) replay(b *strings.Builder) {
 
 A topic of %d partitions, %d objects and %.2f GB, all of it in an S3 server (versitygw on this machine) and nothing on the broker's
 disk, read by a raw fetcher with empty caches, beside a bare S3 client (minio-go) that reads the same objects whole. Client, broker and
-store share the cores. Medians of %d runs.
+store share the cores, which the bare client alone can fill; "over a link" puts %.0f Gbit/s and %v of round trip between the store
+and its client. Medians of up to %d runs.
 
 | streams | bare client MB/s | Tidemark MB/s | ratio (goal) | GETs per GiB (goal) | Tidemark CPU s/GB |
 |---|---|---|---|---|---|
-`, coldPartitions, c.Objects, float64(c.Bytes)/1e9, coldRuns)
-	for _, streams := range []int{1, coldPartitions} {
-		bare, ours := median(c.Bare[streams]), median(c.Ours[streams])
-		fmt.Fprintf(b, "| %d | %.0f | %.0f | %s | %.0f (≤ 256) | %.2f |\n", streams, bare, ours, against(ours/max(bare, 1), 0.9, true),
-			median(c.Gets[streams]), median(c.CPU[streams]))
+`, coldPartitions, c.Objects, float64(c.Bytes)/1e9, linkRate*8/1e9, 2*linkDelay, coldRuns)
+	for _, way := range c.Rows {
+		name := fmt.Sprint(way.Streams)
+		if way.Link {
+			name += ", over a link"
+		}
+		bare, ours := median(way.Bare), median(way.Ours)
+		fmt.Fprintf(b, "| %s | %.0f | %.0f | %s | %.0f (≤ 256) | %.2f |\n", name, bare, ours, against(ours/max(bare, 1), 0.9, true),
+			median(way.Gets), median(way.CPU))
 	}
 	b.WriteString("\n")
 }

@@ -144,6 +144,7 @@ static int consume(char **arg) {
 	set(conf, "group.id", "bench");
 	set(conf, "enable.auto.commit", "false");
 	set(conf, "enable.partition.eof", "true");
+	set(conf, "fetch.wait.max.ms", "10"); /* or the next round would wait for a long poll at the partition's end */
 	rd_kafka_t *rk = client(RD_KAFKA_CONSUMER, conf);
 	rd_kafka_poll_set_consumer(rk);
 	rd_kafka_topic_partition_list_t *all = rd_kafka_topic_partition_list_new(partitions);
