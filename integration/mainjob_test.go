@@ -22,6 +22,7 @@ func TestMainJob(t *testing.T) {
 	events := generatedStream()
 	t.Run("embedded stores, one partition", func(t *testing.T) { embeddedJob(t, events, 1) })
 	t.Run("Postgres and S3, eight partitions", func(t *testing.T) { servedJob(t, harness.RealStores(t), events, 8) })
+	t.Run("Postgres and MinIO's driver, one partition", func(t *testing.T) { servedJob(t, harness.RealStores(t).ByMinIO(), events, 1) })
 }
 
 // The same with the real stream, in all four combinations.

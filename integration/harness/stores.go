@@ -29,7 +29,15 @@ type Stores struct {
 	// Postgres is the test's own server, which it may stop; nil where it is shared or SQLite.
 	Postgres *testenv.PostgresServer
 
-	env map[string]string
+	env    map[string]string
+	bucket string
+}
+
+// ByMinIO are the same stores, with the bucket reached by the other driver. The harness gives the credentials under
+// AWS's names, which that driver takes too.
+func (s Stores) ByMinIO() Stores {
+	s.ObjectsURL = fmt.Sprintf("minio://%s/%s/tide?secure=false", s.S3.Addr(), s.bucket)
+	return s
 }
 
 // FolderStores are a SQLite file and a folder of objects.
@@ -80,7 +88,7 @@ func behindProxies(t testing.TB, dsn string) Stores {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.S3 = s3proxy.Start(t, endpoint.Host)
+	s.S3, s.bucket = s3proxy.Start(t, endpoint.Host), srv.Bucket
 	at := func(endpoint string) string {
 		return fmt.Sprintf("s3://%s/tide?region=%s&path_style=true&endpoint=%s", srv.Bucket, srv.Region, url.QueryEscape(endpoint))
 	}
