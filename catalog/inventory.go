@@ -46,6 +46,8 @@ type Restores interface {
 	BeginRestore(ctx context.Context, c ClusterRow, version Version) (ClusterRow, error)
 	// Restoring reports whether the mark is set: no broker may work with the catalog.
 	Restoring(ctx context.Context) (bool, error)
+	// RestoreBrokers writes brokers that are not live, so that they may keep their incarnations.
+	RestoreBrokers(ctx context.Context, bs []Broker) error
 	// RestoreTopic writes a topic and its partitions without leader and with an empty tier at Start.
 	RestoreTopic(ctx context.Context, t Topic, ps []Partition) error
 	// RestoreSegments adds rows, in offset order, that continue the partition's tier; rows that lie

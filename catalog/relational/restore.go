@@ -71,6 +71,31 @@ func (s *Store) EndRestore(ctx context.Context) error {
 	})
 }
 
+// RestoreBrokers writes brokers that nobody has registered yet.
+func (s *Store) RestoreBrokers(ctx context.Context, bs []catalog.Broker) error {
+	return s.write(ctx, func(tx Tx) error {
+		var is bool
+		if err := tx.Read(marked(&is, "FOR SHARE")); err != nil {
+			return err
+		}
+		if err := refuseUnmarked(is); err != nil {
+			return err
+		}
+		if len(bs) == 0 {
+			return ErrDone
+		}
+		s.bump(tx)
+		for _, b := range bs {
+			tx.Queue(Stmt{
+				SQL: `INSERT INTO brokers (id, incarnation, rack, listeners, live, lease, attempt, version)
+					VALUES ($1, $2, $3, $4::text::jsonb, FALSE, 0, '', ` + currentVersion + `) ON CONFLICT (id) DO NOTHING`,
+				Args: []any{int32(b.ID), int64(b.Incarnation), b.Rack, encode(b.Listeners)},
+			})
+		}
+		return nil
+	})
+}
+
 // RestoreTopic writes a topic with its partitions.
 func (s *Store) RestoreTopic(ctx context.Context, t catalog.Topic, ps []catalog.Partition) error {
 	if t.ID == (catalog.TopicID{}) || t.Name == "" || len(ps) == 0 {

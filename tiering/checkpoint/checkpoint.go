@@ -16,7 +16,9 @@ type Checkpoint struct {
 	// Position is where the counter stood: a catalog of this generation that does not hold it has gone
 	// back in time (H2).
 	Position catalog.Position
-	Topics   []Topic
+	// Brokers are those that were registered, by id.
+	Brokers []catalog.Broker
+	Topics  []Topic
 	// Deleted are topics that were in a checkpoint once and are no more: rebuild never revives them.
 	Deleted []Deleted
 	Offsets []catalog.CommittedOffset

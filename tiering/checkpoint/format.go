@@ -45,6 +45,7 @@ const maxLine = 16 << 20
 // line is one line: exactly one field is set.
 type line struct {
 	Head      *headLine      `json:"checkpoint,omitempty"`
+	Broker    *brokerLine    `json:"broker,omitempty"`
 	Topic     *topicLine     `json:"topic,omitempty"`
 	Partition *partitionLine `json:"partition,omitempty"`
 	Deleted   *deletedLine   `json:"deleted,omitempty"`

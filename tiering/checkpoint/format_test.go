@@ -37,6 +37,7 @@ func row(id int, base, next record.Offset) catalog.Segment {
 func example() *Checkpoint {
 	return &Checkpoint{
 		Cluster: cluster, Generation: 3, Number: 77, At: time.UnixMilli(1_700_000_000_000), Position: catalog.Position{Version: 12, Nonce: 34},
+		Brokers: []catalog.Broker{{ID: 1, Incarnation: 99, Rack: "r"}},
 		Topics: []Topic{{Topic: catalog.Topic{ID: topic, Name: "events", Configs: map[string]string{"retention.ms": "-1"}}, Partitions: []catalog.Partition{{
 			ID: catalog.PartitionID{Topic: topic}, Leader: catalog.NoBroker, LeaderEpoch: 6, ISR: []catalog.Member{{Broker: 1, Incarnation: 99}},
 			Replicas: []catalog.BrokerID{1, 2}, Bounds: catalog.Bounds{Start: 5, Tiered: 30, TierBytes: 3000},

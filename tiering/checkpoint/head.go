@@ -24,6 +24,9 @@ func (c *Checkpoint) Encode() []byte {
 
 // lines gives all lines of a head but the first, in a fixed order.
 func (c *Checkpoint) lines(add func(line)) {
+	for _, b := range c.Brokers {
+		add(line{Broker: &brokerLine{b.ID, b.Incarnation, b.Rack}})
+	}
 	for _, t := range c.Topics {
 		tl := lineOfTopic(t)
 		add(line{Topic: &tl})
@@ -81,6 +84,8 @@ func (c *Checkpoint) take(l line) error {
 		c.Position = catalog.Position{Version: catalog.Version(h.Version), Nonce: h.Nonce}
 		c.FullNumber, c.FullAt, c.FullRows, c.Watermark = h.FullNumber, time.UnixMilli(h.FullAt), h.FullRows, h.Watermark
 		c.OffsetsCut, c.Content, c.Parts = h.OffsetsCut, h.Content, h.Parts
+	case l.Broker != nil:
+		c.Brokers = append(c.Brokers, catalog.Broker{ID: l.Broker.ID, Incarnation: l.Broker.Incarnation, Rack: l.Broker.Rack})
 	case l.Topic != nil:
 		t := Topic{Topic: catalog.Topic{Name: l.Topic.Name, Configs: l.Topic.Configs}}
 		t.ID, err = catalog.ParseUUID(l.Topic.ID)

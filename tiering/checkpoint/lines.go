@@ -26,6 +26,12 @@ type headLine struct {
 	Parts      []Part            `json:"parts"`
 }
 
+type brokerLine struct {
+	ID          catalog.BrokerID    `json:"id"`
+	Incarnation catalog.Incarnation `json:"incarnation"`
+	Rack        string              `json:"rack,omitempty"`
+}
+
 type topicLine struct {
 	ID      string            `json:"id"`
 	Name    string            `json:"name"`

@@ -229,6 +229,9 @@ func (w *Writer) gather(ctx context.Context) (*Checkpoint, error) {
 	}
 	number := now.UnixMilli()*1000 + int64(w.o.Broker)%1000
 	c := &Checkpoint{Cluster: w.o.Cluster, Generation: w.o.Generation, Number: max(number, w.last.Number+1), At: now, Position: ch.Position}
+	for _, b := range ch.Brokers {
+		c.Brokers = append(c.Brokers, catalog.Broker{ID: b.ID, Incarnation: b.Incarnation, Rack: b.Rack})
+	}
 	c.setTopics(ch)
 	c.setDeleted(w.last, now)
 	for after := (catalog.CommittedOffset{}); ; {
