@@ -25,6 +25,8 @@ var (
 	// ErrRewound: the catalog does not hold the (version, nonce) that the caller has seen: it has
 	// lost commits (H2).
 	ErrRewound = errors.New("the catalog has gone back in time")
+	// ErrNoMove: a move is to be cancelled, but the partition does not move.
+	ErrNoMove = errors.New("the partition is not on the move")
 	// ErrInvalid: the request itself cannot be right, e.g. fewer partitions than there are.
 	ErrInvalid = errors.New("invalid request to the catalog")
 	// ErrNotEmpty: a catalog that is to be written again from copies has topics or segments already.

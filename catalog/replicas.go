@@ -26,4 +26,16 @@ type Replicas interface {
 	// has one, in the order of the entries, changed or not: whoever finds what it asked for has it, also
 	// after an unclear COMMIT. ErrInvalid for a set that is empty or lacks the leader.
 	AlterISR(ctx context.Context, b BrokerID, inc Incarnation, epochs []record.Epoch, cs []ISRChange) ([]Partition, error)
+	// Move begins to move partitions to other replicas, changes where they go to, or cancels it, in one
+	// transaction. The replicas that a move adds have to be live. The controller ends a move when all of
+	// its target is in sync (an Election with Replicas). errs has one entry per move: nil,
+	// ErrUnknownTopic, ErrNoMove, ErrInvalid. err is for all of them.
+	Move(ctx context.Context, ms []Move) (errs []error, err error)
+}
+
+// Move says where a partition's replicas are to be, the preferred leader first. A nil Target cancels
+// the move that is going on.
+type Move struct {
+	ID     PartitionID
+	Target []BrokerID
 }

@@ -26,8 +26,11 @@ type Partition struct {
 	Leader      BrokerID // NoBroker while there is none
 	LeaderEpoch record.Epoch
 	ISR         []Member
-	ELR         []Member // KIP-966
-	Replicas    []BrokerID
+	ELR         []Member   // KIP-966
+	Replicas    []BrokerID // the preferred leader first
+	// Adding and Removing are those of Replicas that a move adds and takes away; nil while the partition
+	// does not move.
+	Adding, Removing []BrokerID
 	// Version moves with Leader, ISR, ELR and Replicas only (H39).
 	Version Version
 	Bounds
@@ -103,6 +106,8 @@ type Election struct {
 	Leader BrokerID // NoBroker takes the leader away
 	ISR    []Member
 	ELR    []Member
+	// Replicas, if it is not nil, are the replicas from now on, and a move that was going on has ended.
+	Replicas []BrokerID
 	// IfVersion is the row's version that the decision was made on; another one skips the entry.
 	IfVersion Version
 }

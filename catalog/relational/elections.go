@@ -113,6 +113,9 @@ func elect(p partitionRow, e catalog.Election, known map[catalog.BrokerID]broker
 		p.incarnation = b.incarnation
 	}
 	p.Leader, p.ISR, p.ELR = e.Leader, e.ISR, e.ELR
+	if e.Replicas != nil {
+		p.Replicas, p.Adding, p.Removing = slices.Clone(e.Replicas), nil, nil
+	}
 	p.LeaderEpoch++
 	return p, true
 }

@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"tidemark/catalog"
@@ -40,11 +41,31 @@ func scanMembers(text string, into *[]catalog.Member) error {
 	return nil
 }
 
+// storeBrokers is a list that is never null.
+func storeBrokers(ids []catalog.BrokerID) []catalog.BrokerID {
+	if ids == nil {
+		return []catalog.BrokerID{}
+	}
+	return ids
+}
+
+// scanBrokers reads a list of brokers; an empty one is nil.
+func scanBrokers(text string, into *[]catalog.BrokerID) error {
+	*into = nil
+	if text == "[]" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("a list of brokers reads %q: %w", text, err)
+	}
+	return nil
+}
+
 // scanPartition reads partitionColumns and what follows them.
 func scanPartition(r Row, p *catalog.Partition, more ...any) error {
-	var topic, isr, elr, replicas string
+	var topic, isr, elr, replicas, adding, removing string
 	dest := append([]any{&topic, &p.ID.Partition, (*int32)(&p.Leader), (*int32)(&p.LeaderEpoch), &isr, &elr, &replicas,
-		(*int64)(&p.Version), (*int64)(&p.Start), (*int64)(&p.Tiered), &p.TierBytes}, more...)
+		&adding, &removing, (*int64)(&p.Version), (*int64)(&p.Start), (*int64)(&p.Tiered), &p.TierBytes}, more...)
 	if err := r.Scan(dest...); err != nil {
 		return err
 	}
@@ -58,7 +79,7 @@ func scanPartition(r Row, p *catalog.Partition, more ...any) error {
 	if err := scanMembers(elr, &p.ELR); err != nil {
 		return err
 	}
-	return json.Unmarshal([]byte(replicas), &p.Replicas)
+	return errors.Join(scanBrokers(replicas, &p.Replicas), scanBrokers(adding, &p.Adding), scanBrokers(removing, &p.Removing))
 }
 
 func appendPartition(into *[]partitionRow) func(Row) error {
@@ -83,13 +104,15 @@ type storedPartition struct {
 	ISR         []storedMember     `json:"isr"`
 	ELR         []storedMember     `json:"elr"`
 	Replicas    []catalog.BrokerID `json:"replicas"`
+	Adding      []catalog.BrokerID `json:"adding"`
+	Removing    []catalog.BrokerID `json:"removing"`
 }
 
 func storePartitions(ps []partitionRow) string {
 	out := make([]storedPartition, len(ps))
 	for i, p := range ps {
 		out[i] = storedPartition{p.ID.Topic.Hex(), p.ID.Partition, int32(p.Leader), int64(p.incarnation), int32(p.LeaderEpoch),
-			storeMembers(p.ISR), storeMembers(p.ELR), p.Replicas}
+			storeMembers(p.ISR), storeMembers(p.ELR), p.Replicas, storeBrokers(p.Adding), storeBrokers(p.Removing)}
 	}
 	return encode(out)
 }

@@ -23,7 +23,7 @@ type text struct {
 
 // partitionColumns are read by partitionRow.
 const partitionColumns = `p.topic::text, p.partition, p.leader, p.leader_epoch, p.isr::text, p.elr::text, p.replicas::text,
-	p.version, p.start, p.tiered, p.tier_bytes`
+	p.adding::text, p.removing::text, p.version, p.start, p.tiered, p.tier_bytes`
 
 const currentVersion = `(SELECT version FROM counter)`
 
@@ -56,9 +56,9 @@ func (t *text) partitions() {
 	d := t.d
 	row := d.Table("$1", "e", Column{"topic", "uuid"}, Column{"partition", "int"}, Column{"leader", "int"},
 		Column{"incarnation", "bigint"}, Column{"epoch", "int"}, Column{"isr", "jsonb"}, Column{"elr", "jsonb"},
-		Column{"replicas", "jsonb"})
+		Column{"replicas", "jsonb"}, Column{"adding", "jsonb"}, Column{"removing", "jsonb"})
 	t.setPartitions = `UPDATE partitions AS p SET leader = e.leader, leader_incarnation = e.incarnation, leader_epoch = e.epoch,
-			isr = e.isr, elr = e.elr, version = ` + currentVersion + `
+			isr = e.isr, elr = e.elr, replicas = e.replicas, adding = e.adding, removing = e.removing, version = ` + currentVersion + `
 		FROM ` + row + ` WHERE p.topic = e.topic AND p.partition = e.partition`
 	t.addPartitions = `INSERT INTO partitions (topic, partition, leader, leader_incarnation, leader_epoch, isr, elr, replicas, version)
 		SELECT e.topic, e.partition, e.leader, e.incarnation, e.epoch, e.isr, e.elr, e.replicas, ` + currentVersion + ` FROM ` + row

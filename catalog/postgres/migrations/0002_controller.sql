@@ -9,5 +9,5 @@ CREATE TABLE controller (
 ) WITH (fillfactor = 50);
 INSERT INTO controller (broker, incarnation, epoch, lease) VALUES (-1, 0, 0, 0);
 
--- '[]' while the partition is not on the move.
-ALTER TABLE partitions ADD COLUMN target jsonb NOT NULL DEFAULT '[]';
+-- While a partition moves, replicas is where it goes to and then removing. '[]' while it does not.
+ALTER TABLE partitions ADD COLUMN adding jsonb NOT NULL DEFAULT '[]', ADD COLUMN removing jsonb NOT NULL DEFAULT '[]';

@@ -9,5 +9,6 @@ CREATE TABLE controller (
 ) STRICT;
 INSERT INTO controller (one, broker, incarnation, epoch, lease) VALUES (1, -1, 0, 0, 0);
 
--- '[]' while the partition is not on the move.
-ALTER TABLE partitions ADD COLUMN target TEXT NOT NULL DEFAULT '[]';
+-- While a partition moves, replicas is where it goes to and then removing. '[]' while it does not.
+ALTER TABLE partitions ADD COLUMN adding TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE partitions ADD COLUMN removing TEXT NOT NULL DEFAULT '[]';
