@@ -64,12 +64,17 @@ func (c *cursor) fill() bool {
 	}
 }
 
-// varint reads a zigzag number of up to ten bytes.
+// varint reads a zigzag number of up to ten bytes. Most have one or two: lengths, deltas within a batch.
 func (c *cursor) varint() int64 {
-	if c.pos < len(c.buf) {
-		if b := c.buf[c.pos]; b < 0x80 {
+	if b := c.buf[c.pos:]; len(b) > 1 {
+		if b[0] < 0x80 {
 			c.pos++
-			return int64(b>>1) ^ -int64(b&1)
+			return int64(b[0]>>1) ^ -int64(b[0]&1)
+		}
+		if b[1] < 0x80 {
+			c.pos += 2
+			v := uint64(b[0]&0x7f) | uint64(b[1])<<7
+			return int64(v>>1) ^ -int64(v&1)
 		}
 	}
 	return c.longVarint()
