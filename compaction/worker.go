@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,8 @@ type Worker struct {
 	log *slog.Logger
 	m   *metrics
 	q   *queue
+	// once has the lanes of Once, by partition.
+	once sync.Map
 }
 
 // NewWorker checks the options. Nothing happens before Run.
@@ -62,6 +65,13 @@ func (w *Worker) Run(ctx context.Context) error {
 		})
 	}
 	return g.Wait()
+}
+
+// Once looks at a partition now and does what there is to do; again is when to look next if nothing
+// changes. It is for tools that are not Run.
+func (w *Worker) Once(ctx context.Context, p catalog.PartitionID, policy Policy) (again time.Duration, err error) {
+	l, _ := w.once.LoadOrStore(p, &lane{p: p})
+	return w.guarded(ctx, l.(*lane), policy)
 }
 
 // turn looks at a partition, does what there is to do and gives it back.
