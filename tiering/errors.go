@@ -13,6 +13,9 @@ var (
 	ErrStorage = errors.New("tiering: the object tier cannot serve the range")
 	// ErrOtherCluster: the bucket's cluster.json names another cluster; the broker must not start.
 	ErrOtherCluster = errors.New("tiering: the bucket belongs to another cluster")
+	// ErrNewerBucket: the bucket has seen a later generation than the catalog's: the catalog has gone back
+	// in time; the broker must not start (H2).
+	ErrNewerBucket = errors.New("tiering: the catalog is older than the bucket")
 	// ErrClosed: the tier is being closed.
 	ErrClosed = errors.New("tiering: closed")
 	// ErrDamaged: bytes of the local log are not what the log promised (A8). Nothing was published.

@@ -40,7 +40,7 @@ func (t *Tier) identify(ctx context.Context) error {
 	case err == nil:
 		t.bound.known.Store(true)
 		return nil
-	case errors.Is(err, ErrOtherCluster):
+	case errors.Is(err, ErrOtherCluster), errors.Is(err, ErrNewerBucket):
 		return err
 	}
 	t.log.Warn("the bucket cannot be read: tiering is off until it can", "err", err)
@@ -66,34 +66,65 @@ func (t *Tier) awaitBucket(ctx context.Context) error {
 	return nil
 }
 
-// claim reads cluster.json and holds it against ours; it makes the file if the bucket has none. Brokers
-// of one cluster that do so at once write the same bytes.
+// claim reads cluster.json and holds it against ours; it makes the file if the bucket has none, and moves
+// its generation up to the catalog's. Brokers of one cluster that do so at once write the same bytes.
 func (t *Tier) claim(ctx context.Context) error {
-	info, err := t.o.Store.Stat(ctx, identityKey)
-	if errors.Is(err, objstore.ErrNotFound) {
-		raw, err := json.Marshal(clusterFile{Cluster: t.o.Cluster.Hex(), Generation: t.o.Generation})
-		if err != nil {
-			return err
-		}
-		return t.o.Store.Put(ctx, identityKey, objstore.Bytes(append(raw, '\n')), objstore.PutOptions{})
-	}
+	f, found, err := t.readIdentity(ctx)
 	if err != nil {
 		return err
 	}
+	if found {
+		id, err := catalog.ParseUUID(f.Cluster)
+		if err != nil || id != t.o.Cluster {
+			return fmt.Errorf("%w: %s names %q, the catalog %q; give each cluster its own bucket or prefix", ErrOtherCluster, identityKey, f.Cluster, t.o.Cluster.Hex())
+		}
+		if f.Generation > t.o.Generation {
+			return fmt.Errorf("%w: %s says generation %d, the catalog %d: this catalog is a copy from before the cluster was rebuilt or went on; use the newer one, or empty this one and run `tidemark tier rebuild`",
+				ErrNewerBucket, identityKey, f.Generation, t.o.Generation)
+		}
+		if f.Generation == t.o.Generation {
+			return nil
+		}
+	}
+	return t.writeIdentity(ctx, t.o.Generation)
+}
+
+// SetGeneration moves the bucket to a generation that the catalog has been raised to.
+func (t *Tier) SetGeneration(ctx context.Context, generation int64) error {
+	ctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
+	defer cancel()
+	f, found, err := t.readIdentity(ctx)
+	if err != nil || found && f.Generation >= generation {
+		return err
+	}
+	return t.writeIdentity(ctx, generation)
+}
+
+func (t *Tier) writeIdentity(ctx context.Context, generation int64) error {
+	raw, err := json.Marshal(clusterFile{Cluster: t.o.Cluster.Hex(), Generation: generation})
+	if err != nil {
+		return err
+	}
+	return t.o.Store.Put(ctx, identityKey, objstore.Bytes(append(raw, '\n')), objstore.PutOptions{})
+}
+
+func (t *Tier) readIdentity(ctx context.Context) (f clusterFile, found bool, err error) {
+	info, err := t.o.Store.Stat(ctx, identityKey)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return f, false, nil
+	}
+	if err != nil {
+		return f, false, err
+	}
 	if info.Size > identityLimit {
-		return fmt.Errorf("%w: %s has %d bytes", ErrOtherCluster, identityKey, info.Size)
+		return f, false, fmt.Errorf("%w: %s has %d bytes", ErrOtherCluster, identityKey, info.Size)
 	}
 	raw := make([]byte, info.Size)
 	if err := t.o.Store.ReadRange(ctx, identityKey, 0, raw); err != nil {
-		return err
+		return f, false, err
 	}
-	var f clusterFile
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return fmt.Errorf("%w: %s is not ours: %w", ErrOtherCluster, identityKey, err)
+		return f, false, fmt.Errorf("%w: %s is not ours: %w", ErrOtherCluster, identityKey, err)
 	}
-	id, err := catalog.ParseUUID(f.Cluster)
-	if err != nil || id != t.o.Cluster {
-		return fmt.Errorf("%w: %s names %q, the catalog %q; give each cluster its own bucket or prefix", ErrOtherCluster, identityKey, f.Cluster, t.o.Cluster.Hex())
-	}
-	return nil
+	return f, true, nil
 }

@@ -39,7 +39,7 @@ type Tier struct {
 }
 
 // Open checks the options and whose bucket it is: ErrOtherCluster if cluster.json names another
-// cluster. If the bucket cannot be reached the Tier is open but not Ready, uploads and reads wait or
+// cluster, ErrNewerBucket if it has a later generation than the catalog. If the bucket cannot be reached the Tier is open but not Ready, uploads and reads wait or
 // fail until Run has read the file (H22). Nothing else runs before Run.
 func Open(ctx context.Context, o Options) (*Tier, error) {
 	if err := o.Validate(); err != nil {

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Of the writer's generation the newest keepHeads heads stay, of each of the keepGenerations before it
+// Of the catalog's generation the newest keepHeads heads stay, of each of the keepGenerations before it
 // the newest one; and the parts that they name.
 const (
 	keepHeads       = 6
 	keepGenerations = 3
 )
 
-// prune removes old checkpoints. Newer generations than the writer's are not touched.
+// prune removes old checkpoints. Newer generations than the catalog's are not touched.
 func (w *Writer) prune(ctx context.Context) error {
 	names, err := list(ctx, w.o.Store, prefix)
 	if err != nil {
@@ -23,11 +23,11 @@ func (w *Writer) prune(ctx context.Context) error {
 	keep, heads := map[string]bool{}, map[int64]int{}
 	var drop []name
 	for _, n := range names {
-		if n.generation > w.o.Generation || n.part != "" {
+		if n.generation > w.last.Generation || n.part != "" {
 			continue
 		}
 		most := 1
-		if n.generation == w.o.Generation {
+		if n.generation == w.last.Generation {
 			most = keepHeads
 		} else if heads[n.generation] == 0 && len(heads) > keepGenerations {
 			most = 0
@@ -43,7 +43,7 @@ func (w *Writer) prune(ctx context.Context) error {
 	}
 	for _, n := range names {
 		// A part without a head that is newer than the newest head is about to be named.
-		if n.part != "" && n.generation <= w.o.Generation && !keep[n.key] && n.number < w.last.Number {
+		if n.part != "" && n.generation <= w.last.Generation && !keep[n.key] && n.number < w.last.Number {
 			drop = append(drop, n)
 		}
 	}

@@ -23,17 +23,17 @@ type Catalog interface {
 	// SegmentsAfter and OffsetsAfter page through rows and offsets.
 	SegmentsAfter(ctx context.Context, after catalog.SegmentID, limit int) ([]catalog.Segment, error)
 	OffsetsAfter(ctx context.Context, after catalog.CommittedOffset, limit int) ([]catalog.CommittedOffset, error)
+	// Cluster says whose catalog it is, and its generation.
+	Cluster(ctx context.Context) (catalog.ClusterRow, error)
 	// Time is the database's clock.
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// Options of a Writer. Store (with the priority of GC), Catalog, Cluster and Generation are required;
-// zero values of the rest mean the default in brackets.
+// Options of a Writer. Store (with the priority of GC) and Catalog are required; zero values of the rest
+// mean the default in brackets.
 type Options struct {
-	Store      objstore.Store
-	Catalog    Catalog
-	Cluster    catalog.UUID
-	Generation int64
+	Store   objstore.Store
+	Catalog Catalog
 	// Broker ends the numbers of this writer, so that two writers do not meet.
 	Broker catalog.BrokerID
 	// Mine is asked before each checkpoint: the bucket is ours, the catalog has not gone back, and this
@@ -162,23 +162,14 @@ func (w *Writer) Run(ctx context.Context) error {
 
 // Write writes a checkpoint if something has changed since the newest one.
 func (w *Writer) Write(ctx context.Context) (wrote bool, err error) {
-	if w.last == nil {
-		last, damaged, err := Newest(ctx, w.o.Store, w.o.Generation)
-		if err != nil && !errors.Is(err, ErrNone) {
-			return false, err
-		}
-		for _, d := range damaged {
-			w.o.Logger.Error("a checkpoint is damaged", "err", d)
-		}
-		if last == nil || last.Cluster != w.o.Cluster {
-			last = &Checkpoint{}
-		}
-		w.last = last
-		if last.Number > 0 {
-			w.at.Set(float64(last.At.Unix()))
-		}
+	cluster, err := w.o.Catalog.Cluster(ctx)
+	if err != nil {
+		return false, err
 	}
-	c, err := w.gather(ctx)
+	if err := w.recall(ctx, cluster); err != nil {
+		return false, err
+	}
+	c, err := w.gather(ctx, cluster)
 	if err != nil {
 		return false, err
 	}
@@ -215,8 +206,30 @@ func (w *Writer) Write(ctx context.Context) (wrote bool, err error) {
 	return true, w.prune(ctx)
 }
 
+// recall makes the newest checkpoint of the catalog's generation the last one.
+func (w *Writer) recall(ctx context.Context, cluster catalog.ClusterRow) error {
+	if w.last != nil && w.last.Generation == cluster.Generation {
+		return nil
+	}
+	last, damaged, err := Newest(ctx, w.o.Store, cluster.Generation)
+	if err != nil && !errors.Is(err, ErrNone) {
+		return err
+	}
+	for _, d := range damaged {
+		w.o.Logger.Error("a checkpoint is damaged", "err", d)
+	}
+	if last == nil || last.Cluster != cluster.ID {
+		last = &Checkpoint{Cluster: cluster.ID, Generation: cluster.Generation}
+	}
+	w.last = last
+	if last.Number > 0 {
+		w.at.Set(float64(last.At.Unix()))
+	}
+	return nil
+}
+
 // gather reads everything but the rows.
-func (w *Writer) gather(ctx context.Context) (*Checkpoint, error) {
+func (w *Writer) gather(ctx context.Context, cluster catalog.ClusterRow) (*Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.o.CallTimeout)
 	defer cancel()
 	now, err := w.o.Catalog.Time(ctx)
@@ -228,7 +241,7 @@ func (w *Writer) gather(ctx context.Context) (*Checkpoint, error) {
 		return nil, err
 	}
 	number := now.UnixMilli()*1000 + int64(w.o.Broker)%1000
-	c := &Checkpoint{Cluster: w.o.Cluster, Generation: w.o.Generation, Number: max(number, w.last.Number+1), At: now, Position: ch.Position}
+	c := &Checkpoint{Cluster: cluster.ID, Generation: cluster.Generation, Number: max(number, w.last.Number+1), At: now, Position: ch.Position}
 	for _, b := range ch.Brokers {
 		c.Brokers = append(c.Brokers, catalog.Broker{ID: b.ID, Incarnation: b.Incarnation, Rack: b.Rack})
 	}

@@ -40,7 +40,7 @@ func newDesk(t *testing.T, change func(*Options)) *desk {
 }
 
 func (d *desk) restart(change func(*Options)) {
-	o := Options{Store: d.store, Catalog: d.S, Cluster: d.id.ID, Generation: d.id.Generation, Broker: 1}
+	o := Options{Store: d.store, Catalog: d.S, Broker: 1}
 	if change != nil {
 		change(&o)
 	}
@@ -152,8 +152,9 @@ func TestOldCheckpointsArePruned(t *testing.T) {
 	require.Len(t, d.rows(p.ID), 60)
 
 	for range keepGenerations + 2 { // each rebuild begins a generation
-		d.id.Generation++
-		d.restart(nil)
+		var err error
+		d.id, err = d.S.RaiseGeneration(d.Ctx, d.id.Generation)
+		require.NoError(t, err)
 		d.write(true)
 	}
 	seen := map[int64]int{}
@@ -214,4 +215,21 @@ func (d *desk) await(ok func(*Checkpoint) bool) {
 			d.t.Fatal("no such checkpoint")
 		}
 	}
+}
+
+func TestH2_ACatalogFromBeforeTheCheckpointIsFoundOut(t *testing.T) {
+	d := newDesk(t, nil)
+	d.OnePartition()
+	d.write(true)
+	require.NoError(t, CheckRewound(t.Context(), d.store, d.S))
+	d.OnePartition()
+	require.NoError(t, CheckRewound(t.Context(), d.store, d.S), "a catalog that went on holds what was seen")
+
+	backup := newDesk(t, nil) // the same generation, but another history
+	backup.OnePartition()
+	err := CheckRewound(t.Context(), d.store, backup.S)
+	require.ErrorIs(t, err, catalog.ErrRewound)
+	_, err = backup.S.RaiseGeneration(backup.Ctx, backup.id.Generation)
+	require.NoError(t, err)
+	require.NoError(t, CheckRewound(t.Context(), d.store, backup.S), "an operator has agreed")
 }

@@ -50,7 +50,7 @@ func newDesk(t *testing.T, configs map[string]string) *desk {
 	d.topic, err = d.S.CreateTopic(d.Ctx, catalog.NewTopic{ID: catalog.NewUUID(), Name: "events", Configs: configs, Place: catalogtest.On(2, 1)})
 	require.NoError(t, err)
 	d.p = d.Led(d.topic, 0)
-	d.writer, err = checkpoint.NewWriter(checkpoint.Options{Store: st, Catalog: d.S, Cluster: d.cluster.ID, Generation: d.cluster.Generation})
+	d.writer, err = checkpoint.NewWriter(checkpoint.Options{Store: st, Catalog: d.S})
 	require.NoError(t, err)
 	require.NoError(t, st.Put(t.Context(), identityKey, objstore.Bytes(fmt.Appendf(nil, `{"cluster":%q,"generation":%d}`, d.cluster.ID.Hex(), d.cluster.Generation)), objstore.PutOptions{}))
 	return d
