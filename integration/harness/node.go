@@ -249,7 +249,22 @@ func (n *Node) finish() {
 		n.t.Errorf("the broker printed %q", found)
 	}
 	if n.t.Failed() {
+		n.keepLog()
 		n.t.Logf("log of the broker at %s:\n%s", n.Kafka, shortened(n.Log(), 16_000))
+	}
+}
+
+// LogsVariable names a folder that keeps the whole logs of failed tests' nodes.
+const LogsVariable = "TIDEMARK_TEST_LOGS"
+
+func (n *Node) keepLog() {
+	dir := os.Getenv(LogsVariable)
+	if dir == "" {
+		return
+	}
+	name := strings.NewReplacer("/", "_", ":", "_").Replace(n.t.Name() + "_" + n.Kafka + ".log")
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(n.Log()), 0o644); err != nil {
+		n.t.Logf("the log is not kept: %v", err)
 	}
 }
 
