@@ -10,10 +10,10 @@ import (
 	"tidemark/replication/fetcher"
 )
 
-// addresses is where each live broker listens for brokers.
+// addresses is where each broker listens, or did before it was taken out, for brokers.
 func addresses(im *metadata.Image, listener string) map[catalog.BrokerID]string {
 	out := map[catalog.BrokerID]string{}
-	for _, b := range im.Brokers() {
+	for _, b := range im.Registered() {
 		i := slices.IndexFunc(b.Listeners, func(l catalog.Listener) bool { return l.Name == listener })
 		if i < 0 && len(b.Listeners) > 0 && listener == "" {
 			i = 0

@@ -16,8 +16,9 @@ type leadership struct {
 	guard catalog.Guard
 	began record.Offset // the log's end when the epoch began
 	ended chan struct{} // closed when it is over
-	// suspended: a higher epoch has been seen, and the catalog has not been read since (H17).
-	suspended atomic.Bool
+	// doubts counts that a higher epoch was heard of since the catalog was read: while it is above 0 this
+	// broker answers as if it did not lead (H17).
+	doubts atomic.Int32
 
 	// What the followers mean for produce and the high watermark; written under mu.
 	inSync, minISR atomic.Int32
@@ -90,6 +91,7 @@ func (p *Partition) admitReplica(req FetchRequest, m catalog.Member, note bool) 
 		return 0, fmt.Errorf("%w: a replica's fetch names its epoch", ErrFencedEpoch)
 	}
 	if err := lead.checkEpoch(req.LeaderEpoch); err != nil {
+		p.HeardOf(req.LeaderEpoch)
 		return 0, err
 	}
 	b := p.log.Bounds()
@@ -142,7 +144,7 @@ func (p *Partition) NearReplica(from record.Offset, near func(catalog.BrokerID) 
 // planISR asks the partition whether its in-sync set should be another one.
 func (p *Partition) planISR(now time.Duration, mayShrink bool) (*leadership, replication.Change, bool) {
 	l := p.role.Load()
-	if l == nil || l.suspended.Load() {
+	if l == nil || l.doubted() {
 		return nil, replication.Change{}, false
 	}
 	l.mu.Lock()

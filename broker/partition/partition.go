@@ -71,6 +71,7 @@ type environment struct {
 	lagMax    time.Duration // replica.lag.time.max.ms
 	poke      func()        // wakes the housekeeping
 	pokeISR   func()        // wakes the loop that changes in-sync sets
+	doubt     func()        // wakes the loop that asks the catalog who leads
 }
 
 func newPartition(id catalog.PartitionID, name string, cfg topicconfig.Topic, l *hotlog.Log, env *environment, out *slog.Logger) *Partition {
@@ -91,7 +92,7 @@ func (p *Partition) leading() (*leadership, error) {
 	if l == nil {
 		return nil, fmt.Errorf("%w: %s-%d", ErrNotLeader, p.Name, p.ID.Partition)
 	}
-	if l.suspended.Load() {
+	if l.doubted() {
 		return nil, fmt.Errorf("%w: %s-%d: another broker leads a higher epoch than %d", ErrNotLeader, p.Name, p.ID.Partition, l.guard.Epoch)
 	}
 	return l, nil

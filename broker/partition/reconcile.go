@@ -115,7 +115,14 @@ func (s *Set) settleOne(ctx context.Context, w wanted) error {
 		p.setConfig(w.topic.Effective)
 	}
 	if w.row.Leader == s.opts.Broker {
-		return p.Lead(ctx, w.row, s.opts.Incarnation, s.agrees(p, w))
+		old := p.follows.Load()
+		if err := p.Lead(ctx, w.row, s.opts.Incarnation, s.agrees(p, w)); err != nil {
+			return err
+		}
+		if old != nil {
+			s.tell(old.leader, notice{w.topic.Name, w.row.ID.Partition, w.row.LeaderEpoch})
+		}
+		return nil
 	}
 	self := catalog.Member{Broker: s.opts.Broker, Incarnation: s.opts.Incarnation}
 	p.eligible.Store(slices.Contains(w.row.ISR, self) || slices.Contains(w.row.ELR, self))

@@ -237,3 +237,32 @@ func TestManyBatchesAcrossSegments(t *testing.T) {
 	}
 	w.sameLogs()
 }
+
+func TestH17_ALeaderThatLostTheCatalogAloneIsTold(t *testing.T) {
+	w := newWorld(t, 3)
+	w.create(map[string]string{"min.insync.replicas": "1"})
+	one := w.nodes[1]
+	one.write("v0")
+	one.catalog.away.Store(true)
+	one.write("v1")
+	w.elect(2, 2, 3) // the lease of 1 ran out
+	w.until(func() bool { return one.produce(1, time.Second, batch("x")).ErrorCode == kerr.NotLeaderForPartition.Code }, "1 knows")
+	require.Equal(t, kerr.NotLeaderForPartition.Code, one.fetch(0, nil).ErrorCode)
+	require.Contains(t, one.set.Offline(), w.id(), "and leaves itself out of Metadata")
+	require.NotEqual(t, record.NoEpoch, one.part().LeaderEpoch())
+	w.nodes[2].write("v2")
+	one.catalog.away.Store(false)
+	w.until(func() bool { return len(w.row().ISR) == 3 }, "1 follows")
+	w.sameLogs()
+	require.Equal(t, numbered(0, values(0, 3)), one.consume(0)[:3])
+}
+
+func TestH17_AFalseAlarmCostsALookAtTheCatalog(t *testing.T) {
+	w := newWorld(t, 2)
+	w.create(map[string]string{"min.insync.replicas": "1"})
+	one := w.nodes[1]
+	one.write("v0")
+	one.part().HeardOf(99)
+	w.until(func() bool { return one.produce(-1, patience, batch("v1")).ErrorCode == 0 }, "1 leads on")
+	require.Equal(t, record.Epoch(0), one.part().LeaderEpoch())
+}

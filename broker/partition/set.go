@@ -39,6 +39,8 @@ type SetOptions struct {
 	LagMax time.Duration
 	// Replication bounds fetching from leaders; its Self, Log and Registerer are set here.
 	Replication fetcher.Options
+	// Refresh pulls the cluster's state now and has it reconciled (H17); nil: never.
+	Refresh func(ctx context.Context) error
 	// CatalogAge is how long the catalog has not answered (H7); nil: never.
 	CatalogAge func() time.Duration
 
@@ -59,6 +61,8 @@ type Set struct {
 	pool *fetcher.Pool
 
 	wakeISR chan struct{}
+	doubts  chan struct{}
+	notices notices
 	savedHW map[catalog.PartitionID]record.Offset // as the last life left them; not changed
 
 	reconciling sync.Mutex // one Reconcile or settle at a time; before mu
@@ -93,7 +97,8 @@ func NewSet(o SetOptions) *Set {
 		o.LagMax = 30 * time.Second
 	}
 	s := &Set{
-		opts: o, wake: make(chan struct{}, 1), wakeISR: make(chan struct{}, 1), pool: fetcher.New(o.Replication),
+		opts: o, wake: make(chan struct{}, 1), wakeISR: make(chan struct{}, 1), doubts: make(chan struct{}, 1),
+		notices: notices{wake: make(chan struct{}, 1)}, pool: fetcher.New(o.Replication),
 		parts: map[catalog.PartitionID]*Partition{}, want: map[catalog.PartitionID]wanted{},
 		fails: map[catalog.PartitionID]error{},
 	}
@@ -102,7 +107,7 @@ func NewSet(o SetOptions) *Set {
 		mono: func() time.Duration { return time.Since(began) }, wall: time.Now,
 		pressure: &pressure{disk: o.Data, produceMark: o.ProduceMark, endMark: o.EndMark, out: o.Log},
 		metrics:  newMetrics(o.Registerer), lagMax: o.LagMax, poke: s.poke,
-		pokeISR: s.pokeISR,
+		pokeISR: s.pokeISR, doubt: s.doubt,
 	}
 	s.savedHW = s.loadHW()
 	s.publishLocked()
@@ -145,13 +150,19 @@ func (s *Set) All() []*Partition {
 	return out
 }
 
-// Offline lists the partitions that the image gives to this broker and that cannot be opened or led.
+// Offline lists the partitions that the image gives to this broker and that cannot be opened or led, or may be
+// another's by now.
 func (s *Set) Offline() map[catalog.PartitionID]error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := make(map[catalog.PartitionID]error, len(s.fails))
 	for id, err := range s.fails {
 		out[id] = err
+	}
+	for id, p := range s.parts {
+		if l := p.role.Load(); l != nil && l.doubted() {
+			_, out[id] = p.leading()
+		}
 	}
 	return out
 }
@@ -181,6 +192,8 @@ func (s *Set) Run(ctx context.Context) error {
 	g.Go(func() error { return s.pool.Run(ctx) })
 	g.Go(func() error { return s.runISR(ctx) })
 	g.Go(func() error { return s.runHW(ctx) })
+	g.Go(func() error { return s.runDoubts(ctx) })
+	g.Go(func() error { return s.runNotices(ctx) })
 	return g.Wait()
 }
 

@@ -93,7 +93,7 @@ func (a Ack) Done() (bool, error) {
 	switch {
 	case record.Offset(a.p.hw.Load()) >= a.offset:
 		return true, nil
-	case a.lead.suspended.Load():
+	case a.lead.doubted():
 		return false, fmt.Errorf("%w: another broker leads a higher epoch", ErrNotLeader)
 	case !a.lead.enough():
 		return false, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughAfterAppend, a.lead.inSync.Load(), a.lead.minISR.Load())

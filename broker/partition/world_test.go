@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -160,7 +161,8 @@ func (n *node) start(keep catalog.Incarnation) {
 	log := slog.New(slog.NewTextHandler(n.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("broker", n.id)
 	n.set = partition.NewSet(partition.SetOptions{
 		Broker: n.id, Incarnation: n.inc, Kept: keep != 0, Data: n.data, Catalog: n.catalog, Tier: n.tier,
-		LagMax: 400 * time.Millisecond, InterBroker: "PLAINTEXT", FreeDelay: time.Millisecond,
+		Refresh: func(ctx context.Context) error { return n.pulled.Refresh(ctx) },
+		LagMax:  400 * time.Millisecond, InterBroker: "PLAINTEXT", FreeDelay: time.Millisecond,
 		Replication:  fetcher.Options{Dial: n.dial, MaxWait: 50 * time.Millisecond},
 		MaxProducers: 1000, ProducerExpiry: time.Hour, Log: log,
 	})
@@ -254,9 +256,11 @@ func (w *world) create(configs map[string]string) {
 
 func (w *world) createOn(configs map[string]string, replicas []catalog.BrokerID) {
 	w.Helper()
+	all := map[string]string{"retention.ms": "-1"} // the records are of 1970
+	maps.Copy(all, configs)
 	var err error
 	w.topic, err = w.store.CreateTopic(w.Context(), catalog.NewTopic{
-		ID: catalog.NewUUID(), Name: "t", Configs: configs,
+		ID: catalog.NewUUID(), Name: "t", Configs: all,
 		Place: func([]catalog.Broker) ([][]catalog.BrokerID, error) { return [][]catalog.BrokerID{replicas}, nil },
 	})
 	require.NoError(w, err)
@@ -361,6 +365,7 @@ func (w *world) sameLogs() {
 		if first == nil {
 			first = n.bytesOf()
 		}
-		require.True(w, bytes.Equal(first, n.bytesOf()), "the log of broker %d is another", n.id)
+		got := n.bytesOf()
+		require.True(w, bytes.Equal(first, got), "the log of broker %d is another: %d and %d bytes", n.id, len(first), len(got))
 	}
 }

@@ -227,13 +227,9 @@ func (f *fetcher) connect(ctx context.Context) error {
 	if f.addr == "" {
 		return fmt.Errorf("broker %d advertises no listener for brokers", f.leader)
 	}
-	nc, err := f.pool.o.Dial(ctx, f.addr)
-	if err != nil {
-		return err
-	}
-	f.conn = NewConn(nc, fmt.Sprintf("tidemark-replica-%d", f.pool.o.Self.Broker), 2*f.pool.o.MaxBytes)
-	f.session = newSession()
-	return nil
+	c, err := f.pool.Connect(ctx, f.addr)
+	f.conn, f.session = c, newSession()
+	return err
 }
 
 // begin looks at a log: it goes on from its end, or has to begin anew.

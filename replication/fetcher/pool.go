@@ -3,6 +3,7 @@ package fetcher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -107,6 +108,15 @@ type Pool struct {
 // New returns a pool that follows nothing.
 func New(o Options) *Pool {
 	return &Pool{o: o.withDefaults(), metrics: newMetrics(o.Registerer), fetchers: map[catalog.BrokerID]*fetcher{}}
+}
+
+// Connect opens a connection to a broker, for one who wants to tell it something.
+func (p *Pool) Connect(ctx context.Context, addr string) (*Conn, error) {
+	nc, err := p.o.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return NewConn(nc, fmt.Sprintf("tidemark-replica-%d", p.o.Self.Broker), 2*p.o.MaxBytes), nil
 }
 
 // Assign says, completely, whom to follow in what from now on. What stays as it was goes on undisturbed.
