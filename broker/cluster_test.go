@@ -2,11 +2,15 @@ package broker_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"tidemark/broker"
 	"tidemark/broker/brokertest"
 	"tidemark/catalog"
 	"tidemark/internal/testenv"
@@ -69,4 +73,106 @@ func TestALeaderIsReplacedInTime(t *testing.T) {
 	took := time.Since(began)
 	t.Logf("new leaders %v after the kill of the controller", took)
 	require.Less(t, took, 3500*time.Millisecond)
+}
+
+func TestAPartitionMovesToOtherBrokers(t *testing.T) {
+	c := brokertest.StartCluster(t, 3, brokertest.Options{Env: []string{"TIDEMARK_DEFAULT_REPLICATION_FACTOR=2"}})
+	cl := dial(t, c.Node(1))
+	cl.create("t", 1, nil)
+	row := rows(t, c)[0]
+	var other int32 // the broker that has no replica
+	for id := int32(1); id <= 3; id++ {
+		if !slices.Contains(row.Replicas, catalog.BrokerID(id)) {
+			other = id
+		}
+	}
+	follower := int32(row.Replicas[1])
+	req := kmsg.NewPtrAlterPartitionAssignmentsRequest()
+	req.TimeoutMillis = 5000
+	req.Topics = []kmsg.AlterPartitionAssignmentsRequestTopic{{Topic: "t", Partitions: []kmsg.AlterPartitionAssignmentsRequestTopicPartition{
+		{Partition: 0, Replicas: []int32{other, follower}}, {Partition: 1, Replicas: []int32{1}}}}}
+	resp := ask[*kmsg.AlterPartitionAssignmentsResponse](cl, req)
+	require.Zero(t, resp.Topics[0].Partitions[0].ErrorCode)
+	require.Equal(t, kerr.UnknownTopicOrPartition.Code, resp.Topics[0].Partitions[1].ErrorCode)
+	require.Eventually(t, func() bool {
+		now := rows(t, c)[0]
+		return slices.Equal(now.Replicas, []catalog.BrokerID{catalog.BrokerID(other), catalog.BrokerID(follower)}) &&
+			len(now.Adding)+len(now.Removing) == 0 && slices.Contains(now.Replicas, now.Leader) && len(now.ISR) == 2
+	}, 15*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(ask[*kmsg.ListPartitionReassignmentsResponse](cl, kmsg.NewPtrListPartitionReassignmentsRequest()).Topics) == 0
+	}, 5*time.Second, 20*time.Millisecond)
+}
+
+func TestLeadersAreElectedOnRequestByTheController(t *testing.T) {
+	c := brokertest.StartCluster(t, 3, brokertest.Options{})
+	dial(t, c.Node(1)).create("t", 3, nil)
+	ls, err := c.Catalog.Leases(t.Context())
+	require.NoError(t, err)
+	for id := 1; id <= 3; id++ {
+		req := kmsg.NewPtrElectLeadersRequest()
+		req.Version, req.TimeoutMillis = 2, 5000
+		resp := ask[*kmsg.ElectLeadersResponse](dial(t, c.Node(id)), req)
+		if catalog.BrokerID(id) != ls.Controller.Broker {
+			require.Equal(t, kerr.NotController.Code, resp.ErrorCode)
+			continue
+		}
+		require.Zero(t, resp.ErrorCode)
+		require.Len(t, resp.Topics[0].Partitions, 3)
+		for _, p := range resp.Topics[0].Partitions {
+			require.Equal(t, kerr.ElectionNotNeeded.Code, p.ErrorCode, "each is led by its preferred replica")
+		}
+	}
+	require.Eventually(t, func() bool {
+		meta := kmsg.NewPtrMetadataRequest()
+		meta.Version = 12
+		return ask[*kmsg.MetadataResponse](dial(t, c.Node(2)), meta).ControllerID == int32(ls.Controller.Broker)
+	}, 5*time.Second, 20*time.Millisecond)
+}
+
+// A clean stop hands over at once: nobody waits for a lease (L3).
+func TestL3_ACleanStopHandsOver(t *testing.T) {
+	c := brokertest.StartCluster(t, 3, brokertest.Options{})
+	dial(t, c.Node(1)).create("t", 6, nil)
+	began := time.Now()
+	require.NoError(t, c.Node(2).Stop())
+	t.Logf("the stop took %v", time.Since(began))
+	for _, p := range rows(t, c) {
+		require.NotEqual(t, catalog.NoBroker, p.Leader)
+		require.NotEqual(t, catalog.BrokerID(2), p.Leader)
+		require.Len(t, p.ISR, 2)
+	}
+	require.Zero(t, slots(t, c)[2])
+	require.Less(t, time.Since(began), 10*time.Second)
+
+	began = time.Now()
+	c.Restart(2)
+	require.Eventually(t, func() bool {
+		for _, p := range rows(t, c) {
+			if len(p.ISR) != 3 {
+				return false
+			}
+		}
+		return true
+	}, 10*time.Second, 10*time.Millisecond)
+	t.Logf("back in every in-sync set %v after its start", time.Since(began))
+}
+
+// Who was cut from the catalog for a lease's length is taken out, and ends when it finds out (H27, G2).
+func TestAFencedBrokerEnds(t *testing.T) {
+	c := brokertest.StartCluster(t, 3, brokertest.Options{})
+	dial(t, c.Node(1)).create("t", 3, nil)
+	c.Node(3).PG.Freeze()
+	require.Eventually(t, func() bool {
+		for _, p := range rows(t, c) {
+			if p.Leader == 3 || len(p.ISR) != 2 {
+				return false
+			}
+		}
+		return slots(t, c)[3] == 0
+	}, 10*time.Second, 20*time.Millisecond)
+	c.Node(3).PG.Thaw()
+	require.ErrorIs(t, c.Node(3).Ended(), broker.ErrFenced)
+	c.Restart(3)
+	require.Eventually(t, func() bool { return len(rows(t, c)[0].ISR) == 3 }, 10*time.Second, 20*time.Millisecond)
 }

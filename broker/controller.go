@@ -29,7 +29,6 @@ type controller struct {
 
 	wake       chan struct{} // the image has changed
 	unevenFrom time.Time     // since when balancing would move something; zero: nothing
-	unable     map[catalog.PartitionID]bool
 }
 
 // poke makes the controller look again.
@@ -105,7 +104,7 @@ func (c *controller) decide(ctx context.Context, term catalog.Controller) error 
 	}
 	im := c.follower.Image()
 	brokers := replication.ByID(im.Registered())
-	es := c.elections(im, brokers)
+	es := append(c.elections(im, brokers), finishedMoves(im, brokers)...)
 	moves := replication.AssignSlots(im.Slots(), brokers)
 	if len(es) == 0 && len(moves) == 0 {
 		if es, moves = c.balance(im, brokers); len(es) == 0 && len(moves) == 0 {
@@ -166,6 +165,19 @@ func (c *controller) elections(im *metadata.Image, brokers replication.Brokers) 
 					"topic", t.Name, "partition", p.ID.Partition, "leader", e.Leader, "tiered", p.Tiered)
 			}
 			es = append(es, e)
+		}
+	}
+	return es
+}
+
+// finishedMoves ends the moves whose target is in sync.
+func finishedMoves(im *metadata.Image, brokers replication.Brokers) []catalog.Election {
+	var es []catalog.Election
+	for _, t := range im.Topics() {
+		for _, p := range t.Partitions {
+			if e, ok := replication.FinishMove(p, brokers, settingsOf(t)); ok {
+				es = append(es, e)
+			}
 		}
 	}
 	return es

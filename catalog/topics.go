@@ -75,7 +75,8 @@ type Topics interface {
 	// AddPartitions raises the partition count; place gets the live brokers, as in NewTopic, and
 	// returns the replicas of the new partitions only. total ≤ the present count is ErrInvalid.
 	AddPartitions(ctx context.Context, id TopicID, total int, place func(live []Broker) ([][]BrokerID, error)) error
-	// AlterConfigs applies the changes to the overrides; replace drops those not named first.
+	// AlterConfigs applies the changes to the overrides; replace drops those not named first. A changed
+	// min.insync.replicas empties the topic's eligible sets.
 	AlterConfigs(ctx context.Context, id TopicID, changes []ConfigChange, replace bool) error
 	// PurgeStep turns up to limit segment rows and intents of deleted topics into garbage rows and
 	// drops what is then empty; more says whether there is more to do (H33).

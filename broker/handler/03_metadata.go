@@ -23,8 +23,8 @@ import (
 //   - A named topic that is missing is created when TIDEMARK_AUTO_CREATE_TOPICS is set and the request
 //     allows it (v4+; older ones always do), and is in the same answer with its leaders.
 //   - Brokers are named by the address that they advertise under the listener that the request came in by
-//     (KIP-103, H29). The controller is the answering broker: any broker serves administrators, as with
-//     KRaft.
+//     (KIP-103, H29). The controller is the one that this broker has seen; while nobody has the role, the
+//     answering broker, because most of what administrators ask any broker does.
 //   - A partition without a live leader is LEADER_NOT_AVAILABLE, leader -1; v5+ list the replicas whose
 //     brokers are away.
 func beginMetadata(h *Handlers, ctx context.Context, c *wire.Conn, req *wire.Request) wire.Reply {
@@ -51,7 +51,7 @@ func (h *Handlers) metadata(listener string, r *kmsg.MetadataRequest, failed map
 	}
 	id := h.Cluster.ID.String()
 	resp.ClusterID = &id
-	resp.ControllerID = int32(h.Broker)
+	resp.ControllerID = h.controllerID(v)
 	resp.AuthorizedOperations = operations(r.IncludeClusterAuthorizedOperations, clusterOperations)
 	return resp
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // DescribeCluster (key 60), versions 0–2: the brokers by the listener that the request came in by, as
-// Metadata. The controller is the answering broker. v1+ may ask for controllers, of which there are none
+// Metadata, the controller too. v1+ may ask for controllers, of which there are none
 // to be reached apart: UNSUPPORTED_ENDPOINT_TYPE (KIP-919). v2 may ask for brokers that are away too
 // (KIP-1073).
 func beginDescribeCluster(h *Handlers, _ context.Context, c *wire.Conn, req *wire.Request) wire.Reply {
@@ -25,7 +25,7 @@ func beginDescribeCluster(h *Handlers, _ context.Context, c *wire.Conn, req *wir
 		return wire.Respond(resp)
 	}
 	v := h.view(c.Listener())
-	resp.ClusterID, resp.ControllerID = h.Cluster.ID.String(), int32(h.Broker)
+	resp.ClusterID, resp.ControllerID = h.Cluster.ID.String(), h.controllerID(v)
 	resp.ClusterAuthorizedOperations = operations(r.IncludeClusterAuthorizedOperations, clusterOperations)
 	show := func(b catalog.Broker) {
 		l, ok := v.address(b)

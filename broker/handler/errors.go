@@ -56,6 +56,11 @@ var codes = []struct {
 
 	{topicconfig.ErrInvalid, kerr.InvalidConfig},
 
+	{ErrNotController, kerr.NotController},
+	{ErrElectionNotNeeded, kerr.ElectionNotNeeded},
+	{ErrNotElected, kerr.EligibleLeadersNotAvailable},
+
+	{catalog.ErrNoMove, kerr.NoReassignmentInProgress},
 	{catalog.ErrTopicExists, kerr.TopicAlreadyExists},
 	{catalog.ErrUnknownTopic, kerr.UnknownTopicOrPartition},
 	{catalog.ErrFenced, kerr.NotLeaderForPartition},

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -22,6 +23,8 @@ import (
 type Catalog interface {
 	catalog.Topics
 	catalog.Clusters
+	// Move is catalog.Replicas'.
+	Move(ctx context.Context, ms []catalog.Move) ([]error, error)
 }
 
 // Options are the parts of the broker that requests reach.
@@ -31,12 +34,32 @@ type Options struct {
 	Config     config.Config
 	Defaults   *topicconfig.Defaults
 	Metadata   *metadata.Follower
+	Controller Controller
 	Partitions *partition.Set
 	Groups     *group.Coordinator
 	Catalog    Catalog
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
+
+// Controller is what administrators ask of the cluster's controller.
+type Controller interface {
+	// ID is the controller as far as this broker knows, or catalog.NoBroker.
+	ID() catalog.BrokerID
+	// Elect gives partitions to their preferred replicas or, where loss is accepted and nobody leads, to
+	// any live one. errs has one entry per partition: nil, ErrElectionNotNeeded, ErrNotElected,
+	// catalog.ErrUnknownTopic. ErrNotController if another broker has to be asked.
+	Elect(ctx context.Context, ids []catalog.PartitionID, acceptLoss bool) (errs []error, err error)
+}
+
+var (
+	// ErrNotController: another broker is the controller.
+	ErrNotController = errors.New("this broker is not the controller")
+	// ErrElectionNotNeeded: the partition is led as it should be.
+	ErrElectionNotNeeded = errors.New("no election is needed")
+	// ErrNotElected: no replica that may lead is live.
+	ErrNotElected = errors.New("no replica that may lead is available")
+)
 
 // Handlers answers requests; it is a wire.Handler.
 type Handlers struct {

@@ -167,7 +167,7 @@ func build(t *testing.T, environ ...string) *house {
 	h.handlers = New(Options{
 		Broker: 1, Cluster: cluster, Config: cfg, Defaults: &defaults, Metadata: h.follower, Groups: groups,
 		Partitions: partition.NewSet(partition.SetOptions{Broker: 1, Log: log, Registerer: h.registry}),
-		Catalog:    h.store, Log: log, Registerer: h.registry,
+		Controller: elections{}, Catalog: h.store, Log: log, Registerer: h.registry,
 	})
 	h.serve(server, groups)
 	return h
@@ -244,4 +244,17 @@ func newTopic(name string, partitions int32) kmsg.CreateTopicsRequestTopic {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, -1
 	return topic
+}
+
+// elections is a Controller that finds every partition led as it should be.
+type elections struct{}
+
+func (elections) ID() catalog.BrokerID { return 1 }
+
+func (elections) Elect(_ context.Context, ids []catalog.PartitionID, _ bool) ([]error, error) {
+	errs := make([]error, len(ids))
+	for i := range errs {
+		errs[i] = ErrElectionNotNeeded
+	}
+	return errs, nil
 }

@@ -45,7 +45,10 @@ const (
 	keyAlterConfigs            = 33
 	keyDescribeLogDirs         = 35
 	keyCreatePartitions        = 37
+	keyElectLeaders            = 43
 	keyIncrementalAlterConfigs = 44
+	keyAlterReassignments      = 45
+	keyListReassignments       = 46
 	keyDescribeCluster         = 60
 	keyDescribeProducers       = 61
 	keyListConfigResources     = 74
@@ -81,6 +84,9 @@ var table = []api{
 	{keyDescribeConfigs, 1, 4, -1, beginDescribeConfigs},
 	{keyAlterConfigs, 0, 2, -1, beginAlterConfigs},
 	{keyIncrementalAlterConfigs, 0, 1, -1, beginIncrementalAlterConfigs},
+	{keyElectLeaders, 0, 2, -1, beginElectLeaders},
+	{keyAlterReassignments, 0, 1, -1, beginAlterPartitionAssignments},
+	{keyListReassignments, 0, 0, -1, beginListPartitionReassignments},
 	{keyDescribeLogDirs, 1, 4, -1, beginDescribeLogDirs},
 	{keyDescribeCluster, 0, 2, -1, beginDescribeCluster},
 	{keyDescribeProducers, 0, 0, -1, beginDescribeProducers},

@@ -52,6 +52,14 @@ func (v view) coordinator(name string) (catalog.Broker, bool) {
 	return b, ok && b.Incarnation == g.Incarnation
 }
 
+// controllerID is the broker that clients are told to ask as controller.
+func (h *Handlers) controllerID(v view) int32 {
+	if _, live := v.live[h.Controller.ID()]; live {
+		return int32(h.Controller.ID())
+	}
+	return int32(h.Broker)
+}
+
 // node is a live broker that the client can reach.
 type node struct {
 	id   int32

@@ -30,6 +30,19 @@ var replicaStories = []story{
 		require.Empty(w.T, p.alter(1, 1, 2).ELR)
 		require.Empty(w.T, p.alter(1, 1).ELR, "min.insync.replicas is 1")
 	}},
+	{"a changed min.insync.replicas empties the eligible sets (KIP-966)", func(w *World) {
+		p := w.threeReplicas()
+		require.NotEmpty(w.T, p.alter(2, 1).ELR)
+		one, other := "1", "x"
+		before := p.Row()
+		require.NoError(w.T, w.S.AlterConfigs(w.Ctx, p.ID.Topic, []catalog.ConfigChange{{Name: "segment.bytes", Value: &other}}, false))
+		require.Equal(w.T, before, p.Row())
+		require.NoError(w.T, w.S.AlterConfigs(w.Ctx, p.ID.Topic, []catalog.ConfigChange{{Name: "min.insync.replicas", Value: &one}}, false))
+		row := p.Row()
+		require.Empty(w.T, row.ELR)
+		require.Equal(w.T, before.ISR, row.ISR)
+		require.Greater(w.T, row.Version, before.Version)
+	}},
 	{"E7 a change on an old version or by an old leader changes nothing and is told the row", func(w *World) {
 		p := w.threeReplicas()
 		stale := p.Row()

@@ -221,7 +221,14 @@ func (s *Store) AlterConfigs(ctx context.Context, id catalog.TopicID, changes []
 		if len(set)+len(drop) == 0 {
 			return ErrDone
 		}
+		var eligible []partitionRow
+		if touches(minISR, set, drop) {
+			if err := tx.Read(lockEligible(id, &eligible)); err != nil {
+				return err
+			}
+		}
 		s.bump(tx)
+		s.queuePartitions(tx, eligible)
 		for _, name := range drop {
 			tx.Queue(Stmt{SQL: `DELETE FROM topic_configs WHERE topic = $1::uuid AND name = $2`, Args: []any{id.Hex(), name}})
 		}
@@ -229,6 +236,32 @@ func (s *Store) AlterConfigs(ctx context.Context, id catalog.TopicID, changes []
 		tx.Queue(Stmt{SQL: `UPDATE topics SET version = ` + currentVersion + ` WHERE id = $1::uuid`, Args: []any{id.Hex()}})
 		return nil
 	})
+}
+
+// minISR is the setting that eligible sets hang on.
+const minISR = "min.insync.replicas"
+
+func touches(name string, set map[string]string, drop []string) bool {
+	_, ok := set[name]
+	return ok || slices.Contains(drop, name)
+}
+
+// lockEligible reads the partitions of a topic that have an eligible set, without it: HW may move by
+// fewer members under another min.insync.replicas, so who left before holds it no more (KIP-966).
+func lockEligible(id catalog.TopicID, into *[]partitionRow) Stmt {
+	add := appendPartition(into)
+	return Stmt{
+		SQL: `SELECT ` + partitionColumns + `, p.leader_incarnation FROM partitions p
+			WHERE p.topic = $1::uuid AND p.elr::text <> '[]' ORDER BY p.partition`,
+		Args: []any{id.Hex()}, Lock: "FOR UPDATE OF p",
+		Row: func(r Row) error {
+			if err := add(r); err != nil {
+				return err
+			}
+			(*into)[len(*into)-1].ELR = nil
+			return nil
+		},
+	}
 }
 
 func configDiff(have map[string]string, changes []catalog.ConfigChange, replace bool) (set map[string]string, drop []string) {
