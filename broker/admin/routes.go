@@ -27,6 +27,7 @@ func routes(o Options) http.Handler {
 	mux.HandleFunc("GET /api/v1/topics", a.topics)
 	mux.HandleFunc("GET /api/v1/tier/{topic}", a.tier)
 	mux.HandleFunc("GET /api/v1/tier/{topic}/segments", a.segments)
+	(&auditAPI{audit: o.Audit}).routes(mux)
 	mux.HandleFunc("GET /{$}", console(o.State))
 	return guarded(mux, o.Token)
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options of a Server. All but Token are required.
+// Options of a Server. All but Token and Audit are required.
 type Options struct {
 	// Listen is host:port; port 0 takes a free one.
 	Listen string
 	// Token lets requests that bear it make changes from anywhere; "" leaves that to loopback.
 	Token    string
 	State    State
+	Audit    Audit // nil: there is no object tier to look at
 	Gatherer prometheus.Gatherer
 	Log      *slog.Logger
 }

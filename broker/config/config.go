@@ -81,9 +81,12 @@ type Tier struct {
 	UploadConcurrency int           `env:"UPLOAD_CONCURRENCY" envDefault:"4" min:"1" max:"1000" doc:"Uploads in progress."`
 	UploadBandwidth   Bytes         `env:"UPLOAD_BANDWIDTH" envDefault:"0" min:"0" max:"1TiB" doc:"Bytes a second of all uploads together. 0: no limit."`
 
-	CompactionWorkers   int   `env:"COMPACTION_WORKERS" envDefault:"1" min:"0" max:"1000" doc:"Partitions that this process compacts or merges at once. 0: none; tidemark compactor or another broker does it."`
-	CompactionMemory    Bytes `env:"COMPACTION_MEMORY" envDefault:"64MiB" min:"1MiB" max:"1TiB" doc:"Memory of one compaction worker besides the object that it makes. Less means more passes over the keys of a large partition."`
-	CompactionBandwidth Bytes `env:"COMPACTION_BANDWIDTH" envDefault:"0" min:"0" max:"1TiB" doc:"Bytes a second that compaction reads and writes. 0: no limit."`
+	CompactionWorkers   int           `env:"COMPACTION_WORKERS" envDefault:"1" min:"0" max:"1000" doc:"Partitions that this process compacts or merges at once. 0: none; tidemark compactor or another broker does it."`
+	CompactionMemory    Bytes         `env:"COMPACTION_MEMORY" envDefault:"64MiB" min:"1MiB" max:"1TiB" doc:"Memory of one compaction worker besides the object that it makes. Less means more passes over the keys of a large partition."`
+	CompactionBandwidth Bytes         `env:"COMPACTION_BANDWIDTH" envDefault:"0" min:"0" max:"1TiB" doc:"Bytes a second that compaction reads and writes. 0: no limit."`
+	CheckpointInterval  time.Duration `env:"CHECKPOINT_INTERVAL" envDefault:"10m" min:"1s" max:"24h" doc:"Time between two checkpoints of the catalog in the bucket; changes of topics are followed by one within seconds. One broker of the cluster writes them."`
+	ScrubBandwidth      Bytes         `env:"SCRUB_BANDWIDTH" envDefault:"8MiB" min:"0" max:"1TiB" doc:"Bytes a second with which the background scrub reads the objects of led partitions and compares them with the catalog. 0: no scrub."`
+	ScrubInterval       time.Duration `env:"SCRUB_INTERVAL" envDefault:"168h" min:"1s" max:"8760h" doc:"Time from the beginning of one round of the scrub to that of the next."`
 }
 
 // Disk says what the local log may use.

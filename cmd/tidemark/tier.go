@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ type tiers struct {
 
 func (c *command) tier() *cobra.Command {
 	t := &tiers{command: c}
-	g := group("tier", "Look at the object tier of a topic", t.status(), t.ls())
+	g := group("tier", "Look at the object tier, check it, clean it, rebuild the catalog from it", t.status(), t.ls(), t.verify(), t.gc(), c.rebuild())
 	g.PersistentFlags().StringVar(&t.base, "http", "http://127.0.0.1:9644", "HTTP address of a broker")
 	return g
 }
@@ -34,39 +35,72 @@ func (c *command) tier() *cobra.Command {
 func (t *tiers) get(ctx context.Context, v any, query url.Values, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
 	defer cancel()
+	return t.ask(ctx, http.MethodGet, v, query, path...)
+}
+
+// ask sends a request and reads the answer, which comes whole, into v.
+func (t *tiers) ask(ctx context.Context, method string, v any, query url.Values, path ...string) error {
+	resp, err := t.send(ctx, method, query, path...)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", resp.Request.URL, err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("%s is not the API of a Tidemark broker: %w", resp.Request.URL, err)
+	}
+	return nil
+}
+
+// send sends a request; whatever is not 200 is an error with the API's sentence. The token of
+// TIDEMARK_HTTP_TOKEN goes with it.
+func (t *tiers) send(ctx context.Context, method string, query url.Values, path ...string) (*http.Response, error) {
 	base, err := url.Parse(t.base)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
-		return usagef("--http %q is not a URL such as http://127.0.0.1:9644", t.base)
+		return nil, usagef("--http %q is not a URL such as http://127.0.0.1:9644", t.base)
 	}
 	for i := range path {
 		path[i] = url.PathEscape(path[i])
 	}
 	at := base.JoinPath(append([]string{"api", "v1"}, path...)...)
 	at.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if token := t.variable("TIDEMARK_HTTP_TOKEN"); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("no broker answers at %s: %w; start one with `tidemark dev`, or name one with --http", t.base, errors.Unwrap(err))
+		return nil, fmt.Errorf("no broker answers at %s: %w; start one with `tidemark dev`, or name one with --http", t.base, errors.Unwrap(err))
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
-		return fmt.Errorf("read %s: %w", at, err)
+		return nil, fmt.Errorf("read %s: %w", at, err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		var f admin.Failure
-		if json.Unmarshal(body, &f) == nil && f.Error != "" {
-			return errors.New(f.Error)
+	var f admin.Failure
+	if json.Unmarshal(body, &f) == nil && f.Error != "" {
+		return nil, errors.New(f.Error)
+	}
+	return nil, fmt.Errorf("%s answers %s", at, resp.Status)
+}
+
+// variable is a variable of the environment, "" if it is not set.
+func (c *command) variable(name string) string {
+	for _, v := range c.environ {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
 		}
-		return fmt.Errorf("%s answers %s", at, resp.Status)
 	}
-	if err := json.Unmarshal(body, v); err != nil {
-		return fmt.Errorf("%s is not the API of a Tidemark broker: %w", at, err)
-	}
-	return nil
+	return ""
 }
 
 func (t *tiers) status() *cobra.Command {
