@@ -46,6 +46,7 @@ type Broker struct {
 	control   *controller
 	slots     slotTable
 	compactor *compaction.Worker
+	custody   *custody
 
 	registered catalog.Registered
 	kept       bool // the incarnation is the one from before the restart
@@ -65,7 +66,7 @@ func Open(ctx context.Context, o Options) (_ *Broker, err error) {
 		}
 	}()
 	steps := []func(context.Context) error{
-		b.openData, b.listen, b.register, b.openTier, b.openState, b.openCompaction, b.openHandlers,
+		b.openData, b.listen, b.register, b.openTier, b.openState, b.openCompaction, b.openCustody, b.openHandlers,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -80,6 +81,12 @@ func (b *Broker) openData(ctx context.Context) error {
 	var err error
 	if b.cluster, err = b.opts.Catalog.Cluster(ctx); err != nil {
 		return fmt.Errorf("read the cluster from the catalog: %w", err)
+	}
+	switch restoring, err := b.opts.Catalog.Restoring(ctx); {
+	case err != nil:
+		return fmt.Errorf("read the cluster from the catalog: %w", err)
+	case restoring:
+		return errIncomplete
 	}
 	b.data, err = hotlog.OpenDataDir(hotlog.DataDirOptions{Path: b.opts.Config.Broker.DataDir})
 	if err != nil {
@@ -110,7 +117,7 @@ func (b *Broker) listen(ctx context.Context) error {
 	}
 	b.http, err = admin.Listen(ctx, admin.Options{
 		Listen: b.opts.Config.HTTP.Listen, Token: b.opts.Config.HTTP.Token.Reveal(),
-		State: state{b}, Gatherer: b.opts.Registry, Log: b.log.With("part", "http"),
+		State: state{b}, Audit: state{b}, Gatherer: b.opts.Registry, Log: b.log.With("part", "http"),
 	})
 	return err
 }
@@ -136,9 +143,10 @@ func (b *Broker) openTier(ctx context.Context) error {
 	bandwidth[objstore.Compaction] = int64(t.CompactionBandwidth)
 	bucket := counts.Wrap(b.opts.Objects)
 	limiter := objstore.NewLimiter(objstore.LimiterOptions{BytesPerSecond: bandwidth, Metrics: counts})
+	b.custody = &custody{b: b, store: limiter.For(objstore.GC, bucket)}
 	b.tier, err = tiering.Open(ctx, tiering.Options{
 		Store: limiter.For(objstore.ColdRead, bucket), UploadStore: limiter.For(objstore.Upload, bucket),
-		RewriteStore: limiter.For(objstore.Compaction, bucket), RemoveStore: limiter.For(objstore.GC, bucket),
+		RewriteStore: limiter.For(objstore.Compaction, bucket), RemoveStore: b.custody.store, MayCollect: b.custody.mayRemove,
 		Catalog: b.opts.Catalog, Cache: b.chunks,
 		Cluster: b.cluster.ID, Generation: b.cluster.Generation,
 		TailBytes: int64(t.TailCacheBytes), ReadConcurrency: t.ColdReads, ReadTimeout: t.ColdReadTimeout,
@@ -190,6 +198,7 @@ func (b *Broker) self() catalog.Member {
 func (b *Broker) onImage(ctx context.Context, im *metadata.Image) {
 	b.parts.Reconcile(ctx, im)
 	b.control.poke()
+	b.custody.follow(im)
 	b.slots.follow(im, b.self(), b.dropSlots)
 	if b.groups == nil {
 		return // while opening
@@ -222,7 +231,7 @@ func (b *Broker) openHandlers(context.Context) error {
 	defaults := b.opts.Config.Topics.Defaults
 	b.handlers = handler.New(handler.Options{
 		Broker: b.id, Cluster: b.cluster, Config: b.opts.Config, Defaults: &defaults,
-		Metadata: b.follower, Partitions: b.parts, Groups: b.groups, Catalog: b.opts.Catalog,
+		Metadata: b.follower, Controller: b.control, Partitions: b.parts, Groups: b.groups, Catalog: b.opts.Catalog,
 		Log: b.log, Registerer: b.opts.Registry,
 	})
 	return nil
@@ -264,6 +273,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	run("partitions", background, b.parts.Run)
 	run("object tier", background, b.tier.Run)
 	run("compaction", background, b.runCompaction)
+	run("custody of the bucket", background, b.custody.run)
 	run("groups", background, b.groups.Run)
 	if b.http != nil {
 		run("http", background, b.http.Run)
