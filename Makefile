@@ -10,6 +10,8 @@ test: ; scripts/test.sh
 race: ; scripts/test.sh -race
 lint: ; scripts/lint.sh
 docs: ; go run ./internal/docgen
+# Three brokers, Postgres and an S3 server on this machine, until Ctrl-C (scripts/cluster.sh says more).
+cluster: ; scripts/cluster.sh
 fuzz: ; scripts/fuzz.sh $(FUZZTIME)
 bench: ; go test -run '^$$' -bench . -benchmem ./...
 # Tidemark beside Apache Kafka, into docs/benchmarks.md: a selection in 45 minutes, or the whole matrix. Lengths: BENCH_SECONDS
@@ -17,6 +19,6 @@ bench: ; go test -run '^$$' -bench . -benchmem ./...
 bench-compare: ; cd integration/bench && go run .
 bench-compare-full: ; cd integration/bench && BENCH_FULL=1 go run .
 # The black-box tests, over and over: what fails once in a hundred runs fails here.
-soak: ; TIDEMARK_SOAK_KILLS=$(KILLS) TIDEMARK_SOAK_OUTAGE=$(OUTAGE) scripts/with-services.sh go test -race -timeout 6h -count=$(SOAK) ./integration/...
+soak: ; TIDEMARK_SOAK_KILLS=$(KILLS) TIDEMARK_SOAK_OUTAGE=$(OUTAGE) scripts/with-services.sh go test -race -timeout 6h -count=$(SOAK) ./integration/... && TIDEMARK_COMPACTION_RUNS=10000 go test -timeout 6h -run Model ./broker/cleaning
 
-.PHONY: build run test race lint docs fuzz bench bench-compare bench-compare-full soak
+.PHONY: build run test race lint docs cluster fuzz bench bench-compare bench-compare-full soak

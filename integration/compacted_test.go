@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,6 +61,49 @@ func compactedStream(t *testing.T, events []event) {
 	})
 }
 
+// The work is done beside the broker: by two compactors at once, of which one is killed again and again.
+func TestCompactedStreamByCompactors(t *testing.T) {
+	stores := harness.RealStores(t)
+	n := harness.Serve(t, stores, harness.Options{Env: map[string]string{
+		"TIDEMARK_FREE_DELAY": "5s", "TIDEMARK_GC_GRACE": "30s", "TIDEMARK_COMPACTION_WORKERS": "0"}})
+	c := compactStream(t, n, generatedStream())
+	compactor(t, stores)
+	ctx, cancel := context.WithCancel(t.Context())
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for ctx.Err() == nil {
+			p := compactor(t, stores)
+			select {
+			case <-time.After(time.Duration(rand.Int64N(int64(2 * time.Second)))): // the moment of death is chance
+			case <-ctx.Done():
+			}
+			_ = p.Process.Kill()
+			_ = p.Wait()
+		}
+	})
+	c.load(0)
+	c.settles(0)
+	cancel()
+	killer.Wait()
+	require.Zero(t, n.Metric("tidemark_compaction_objects_total"), "the broker has left it to them")
+}
+
+// compactor runs `tidemark compactor` until the test ends, or it is killed.
+func compactor(t *testing.T, stores harness.Stores) *exec.Cmd {
+	cmd := exec.Command(harness.Binary(t), "compactor")
+	cmd.Env = append(os.Environ(), "TIDEMARK_CATALOG_URL="+stores.CatalogURL, "TIDEMARK_OBJECT_STORE_URL="+stores.ObjectsURL)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Errorf("start a compactor: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
 // devDelays are those of `tidemark dev`, where the harness has shorter ones.
 var devDelays = map[string]string{"TIDEMARK_FREE_DELAY": "5s", "TIDEMARK_GC_GRACE": "30s"}
 
@@ -98,7 +143,7 @@ func (c *compacted) load(deaths int) {
 
 // dies kills the broker at a moment that is chance.
 func (c *compacted) dies() {
-	time.Sleep(time.Duration(rand.Int64N(int64(1500 * time.Millisecond))))
+	<-time.After(time.Duration(rand.Int64N(int64(1500 * time.Millisecond))))
 	c.n.Kill()
 	c.n.Start()
 }

@@ -42,6 +42,9 @@ type Partition struct {
 // lookEvery is how often Follow looks.
 const lookEvery = 500 * time.Millisecond
 
+// boundsTimeout is the deadline of one look at the catalog.
+const boundsTimeout = 3 * time.Second
+
 // Follow tells a worker of the partitions that list gives, until ctx ends. It is level-triggered: each look
 // compares the list with the one before.
 func Follow(ctx context.Context, w *compaction.Worker, list func(context.Context) ([]Partition, error), log *slog.Logger) error {

@@ -145,6 +145,8 @@ type memStore struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	hurt    func(key string, b []byte) // what a GET does to the bytes
+	// Bytes that went through.
+	read, put int64
 }
 
 func (m *memStore) Put(_ context.Context, key string, src objstore.Source, _ objstore.PutOptions) error {
@@ -155,6 +157,7 @@ func (m *memStore) Put(_ context.Context, key string, src objstore.Source, _ obj
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.objects[key] = b
+	m.put += src.Size
 	return nil
 }
 
@@ -169,6 +172,7 @@ func (m *memStore) ReadRange(_ context.Context, key string, off int64, dst []byt
 		return &objstore.Error{Op: "get", Key: key, Err: objstore.ErrRange}
 	}
 	copy(dst, b[off:])
+	m.read += int64(len(dst))
 	if m.hurt != nil {
 		m.hurt(key, dst)
 	}

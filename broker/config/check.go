@@ -11,12 +11,20 @@ import (
 // checkServe is check, and what serve must be told because it has no default.
 func (c Config) checkServe(before Faults) Faults {
 	faults := c.check(before)
+	if v := "TIDEMARK_BROKER_ID"; !c.Set[v] && !before.name(v) {
+		faults = append(faults, Fault{v, "", "serve has no default for it", "give each broker a number of its own, e.g. 1"})
+	}
+	return append(faults, c.missingStores(before, "serve")...)
+}
+
+// missingStores are the faults of a command that has no default for the stores.
+func (c Config) missingStores(before Faults, command string) Faults {
+	var faults Faults
 	missing := func(is bool, variable, remedy string) {
 		if is && !before.name(variable) {
-			faults = append(faults, Fault{variable, "", "serve has no default for it", remedy})
+			faults = append(faults, Fault{variable, "", command + " has no default for it", remedy})
 		}
 	}
-	missing(!c.Set["TIDEMARK_BROKER_ID"], "TIDEMARK_BROKER_ID", "give each broker a number of its own, e.g. 1")
 	missing(c.Stores.Catalog.IsZero(), "TIDEMARK_CATALOG_URL", "write e.g. postgres://user:password@host/tidemark")
 	missing(c.Stores.Objects.IsZero(), "TIDEMARK_OBJECT_STORE_URL", "write e.g. s3://bucket/prefix?region=eu-central-1")
 	return faults

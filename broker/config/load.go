@@ -20,6 +20,13 @@ func Load(environ []string) (Config, error) {
 	return c, append(faults, c.checkServe(faults)...).orNil()
 }
 
+// Compactor makes the Config of `tidemark compactor`, which has no broker id.
+func Compactor(environ []string) (Config, error) {
+	c, faults := parse(environ, nil)
+	faults = append(faults, c.check(faults)...)
+	return c, append(faults, c.missingStores(faults, "compactor")...).orNil()
+}
+
 // DevOptions are the flags of `tidemark dev`. An empty one leaves the variable, or the default, as it is.
 type DevOptions struct {
 	DataDir string // --data

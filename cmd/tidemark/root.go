@@ -71,7 +71,7 @@ func (c *command) root() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON, for scripts")
-	root.AddCommand(c.dev(), c.serve(), c.topic(), c.tier(), c.replay(), c.config())
+	root.AddCommand(c.dev(), c.serve(), c.topic(), c.tier(), c.replay(), c.compactor(), c.config())
 	return root
 }
 

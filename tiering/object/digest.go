@@ -20,10 +20,10 @@ type Digest struct {
 }
 
 const (
-	// DigestHeader is the size of the count that a digest block begins with, DigestSize that of one
-	// digest: a reader may take the block in pieces.
+	// DigestHeader is the size of the count that a digest block begins with.
 	DigestHeader = 4
-	DigestSize   = 20
+	// DigestSize is the size of one digest: a reader may take the block in pieces.
+	DigestSize = 20
 
 	tombstoneBit = 1 << 31
 )
