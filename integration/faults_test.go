@@ -135,7 +135,7 @@ func postgresAway(t *testing.T, stores harness.Stores, away, back func()) {
 	require.Contains(t, body, "warning", "readyz names what is wrong")
 	back()
 	before := tieredOf(t, n, "away")
-	harness.Until(t, 20*time.Second, "uploads catch up", func() error {
+	harness.Until(t, 10*time.Second, "uploads go on", func() error {
 		after := tieredOf(t, n, "away")
 		for p := range before {
 			if after[p] <= before[p] {

@@ -26,6 +26,7 @@ type Tier struct {
 	store, upStore, rewriteStore, gcStore objstore.Store
 	refused                               refusals
 	sched                                 *scheduler
+	away                                  outage
 
 	// ctx is the life of everything that outlives a call: reads and uploads. work counts the
 	// goroutines of reads, which callers start; Close waits for them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -29,6 +30,10 @@ func (t *Tier) uploadWorker(ctx context.Context, work <-chan *lane) {
 
 // turn lets a lane take one step and gives it back with the time of its next one.
 func (t *Tier) turn(ctx context.Context, l *lane) {
+	if now := time.Now(); t.away.left(now) > 0 {
+		t.sched.done(l, now, now.Add(t.away.left(now)))
+		return
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
@@ -40,10 +45,17 @@ func (t *Tier) turn(ctx context.Context, l *lane) {
 	case err != nil:
 		l.stalled(now, err)
 		t.m.failed(l.p)
-		wait := backoff(t.o.RetryMin, t.o.RetryMax, l.failures)
-		t.log.Warn("upload failed", "partition", l.p, "offset", int64(l.bounds().Tiered), "failures", l.failures, "retry_in", wait, "err", err)
+		wait, level := backoff(t.o.RetryMin, t.o.RetryMax, l.failures), slog.LevelWarn
+		if catalog.Unavailable(err) {
+			var failures int
+			if wait, failures = t.away.seen(now, t.o.RetryMin); failures > 1 {
+				level = slog.LevelDebug // an outage is said once, not by each partition
+			}
+		}
+		t.log.Log(ctx, level, "upload failed", "partition", l.p, "offset", int64(l.bounds().Tiered), "failures", l.failures, "retry_in", wait, "err", err)
 		t.sched.done(l, now, now.Add(wait))
 	case did:
+		t.away.over()
 		l.quiet = 0
 		t.sched.done(l, now, time.Time{})
 	default:
