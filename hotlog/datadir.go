@@ -60,7 +60,7 @@ type DataDirOptions struct {
 // DataDir is a broker's data directory, locked by this process.
 type DataDir struct {
 	path   string
-	fs     disk.FS
+	fs     *disk.Batch
 	wall   func() time.Time
 	bootID string
 	logger *slog.Logger
@@ -115,7 +115,7 @@ func OpenDataDir(o DataDirOptions) (*DataDir, error) {
 		}
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	d := &DataDir{path: o.Path, fs: o.FS, wall: o.Wall, bootID: o.BootID(), logger: o.Logger, lock: lock}
+	d := &DataDir{path: o.Path, fs: disk.NewBatch(o.FS), wall: o.Wall, bootID: o.BootID(), logger: o.Logger, lock: lock}
 	if err := d.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s: %w", o.Path, err), lock.Close())
 	}

@@ -98,6 +98,14 @@ func (l *Log) planFlush() flushPlan {
 // producer states before the recovery point that relies on them.
 func (l *Log) syncHeld(store bool) error {
 	p := l.planFlush()
+	if err := l.syncPlan(p); err != nil || !store {
+		return err
+	}
+	return l.storeHeld(p)
+}
+
+// syncPlan makes the plan's data durable and calls it flushed.
+func (l *Log) syncPlan(p flushPlan) error {
 	for _, s := range p.dirty {
 		if err := l.syncData(s); err != nil {
 			return err
@@ -115,10 +123,7 @@ func (l *Log) syncHeld(store bool) error {
 		return l.fail("sync directory", err)
 	}
 	l.flushed.Store(max(l.flushed.Load(), int64(p.end)))
-	if !store {
-		return nil
-	}
-	return l.storeHeld(p)
+	return nil
 }
 
 // syncNames makes new files, and a new log's own directory, durable.
@@ -156,18 +161,12 @@ func (l *Log) retriable(doing string, err error) error {
 
 // storeHeld writes what lets the next start trust everything below p.end.
 func (l *Log) storeHeld(p flushPlan) error {
-	point := recoveryPoint{offset: p.end, base: p.active.base, size: p.size, firstWall: p.active.firstWall.Load()}
-	if l.stored == point && l.savedTo.valid && slices.Equal(l.savedTo.history.Entries(), p.epochs.Entries()) {
+	point, news := l.pointOf(p)
+	if !news {
 		return nil
 	}
-	if err := l.writeIndexes(); err != nil {
-		return l.retriable("write index", err)
-	}
-	if err := l.writeSnapshots(p.snapshots); err != nil {
-		return l.retriable("write producer state", err)
-	}
-	if err := l.saveEpochs(p.epochs); err != nil {
-		return l.retriable("write epochs", err)
+	if err := l.storeState(p); err != nil {
+		return err
 	}
 	if err := l.fs.SyncDir(l.dir); err != nil {
 		return l.fail("sync directory", err)
@@ -176,6 +175,27 @@ func (l *Log) storeHeld(p flushPlan) error {
 	// makes the scan longer.
 	if err := l.storePoint(point); err != nil {
 		return l.retriable("write recovery point", err)
+	}
+	return nil
+}
+
+// pointOf is the recovery point that the plan reaches, and whether it, or what belongs to it, is not stored yet.
+func (l *Log) pointOf(p flushPlan) (recoveryPoint, bool) {
+	point := recoveryPoint{offset: p.end, base: p.active.base, size: p.size, firstWall: p.active.firstWall.Load()}
+	same := l.stored == point && l.savedTo.valid && slices.Equal(l.savedTo.history.Entries(), p.epochs.Entries())
+	return point, !same
+}
+
+// storeState writes what a recovery point relies on.
+func (l *Log) storeState(p flushPlan) error {
+	if err := l.writeIndexes(); err != nil {
+		return l.retriable("write index", err)
+	}
+	if err := l.writeSnapshots(p.snapshots); err != nil {
+		return l.retriable("write producer state", err)
+	}
+	if err := l.saveEpochs(p.epochs); err != nil {
+		return l.retriable("write epochs", err)
 	}
 	return nil
 }

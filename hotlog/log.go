@@ -196,20 +196,30 @@ func find(segs []*seg, offset record.Offset) int {
 // only closed. Idempotent; the first call's outcome is every call's.
 func (l *Log) Close() error {
 	l.closing.Do(func() {
-		l.mu.Lock()
-		l.closed = true
-		l.mu.Unlock()
-		l.work.Wait()
-		l.flushTurn <- struct{}{}
+		l.endWrites()
 		if l.Failed() == nil {
 			l.closeErr = l.settleHeld()
 		}
-		for _, s := range *l.segs.Load() {
-			s.retire(l.files)
-		}
-		<-l.flushTurn
+		l.letGo()
 	})
 	return l.closeErr
+}
+
+// endWrites begins a close: no call writes any more, and the flush turn is held.
+func (l *Log) endWrites() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.work.Wait()
+	l.flushTurn <- struct{}{}
+}
+
+// letGo ends a close.
+func (l *Log) letGo() {
+	for _, s := range *l.segs.Load() {
+		s.retire(l.files)
+	}
+	<-l.flushTurn
 }
 
 // settleHeld writes what makes the next Open cheap: all data synced, the recovery
@@ -218,12 +228,17 @@ func (l *Log) settleHeld() error {
 	if err := l.syncHeld(true); err != nil {
 		return err
 	}
-	end := record.Offset(l.end.Load())
-	if end == l.active.base || end == l.snapshotAt {
+	if !l.wantsSnapshot() {
 		return nil
 	}
-	err := l.writeSnapshot(end, l.state.AppendTo(nil))
+	err := l.writeSnapshot(record.Offset(l.end.Load()), l.state.AppendTo(nil))
 	return errors.Join(err, l.fs.SyncDir(l.dir))
+}
+
+// wantsSnapshot says if the producer state at the log's end is in no file.
+func (l *Log) wantsSnapshot() bool {
+	end := record.Offset(l.end.Load())
+	return end != l.active.base && end != l.snapshotAt
 }
 
 // FlushDue reports that FlushInterval has passed since the oldest unsynced append;

@@ -159,7 +159,7 @@ func (s *Set) openOne(ctx context.Context, w wanted) (p *Partition, opened bool,
 		Dir:    s.opts.Data.Path(w.row.ID.Topic, w.row.ID.Partition),
 		Config: s.logConfig(w.topic.Effective),
 		Clock:  hotlog.Clock{Wall: s.env.wall, Mono: s.env.mono},
-		Logger: out, Files: s.opts.Files,
+		Logger: out, Files: s.opts.Files, FS: s.opts.Data.FS(),
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("open the local log: %w", err)

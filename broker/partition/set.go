@@ -341,22 +341,35 @@ func (s *Set) agreedTime(ctx context.Context) (int64, bool) {
 	return min(own.UnixMilli(), db.UnixMilli()), true
 }
 
-// Close ends all leaderships and closes all logs; flushing them is part of it. It returns the first
-// failure, after which the data directory must not be marked clean.
+// Close ends all leaderships and closes all logs; flushing them is part of it. It returns a failure, also
+// one of a log that failed earlier (H28), after which the data directory must not be marked clean.
 func (s *Set) Close() error {
 	s.reconciling.Lock()
 	defer s.reconciling.Unlock()
 	s.saveHW()
+	all := s.All()
+	logs := make([]*hotlog.Log, len(all))
 	var g errgroup.Group
 	g.SetLimit(8)
-	for _, p := range s.All() {
+	for i, p := range all {
+		logs[i] = p.log
 		g.Go(func() error {
 			p.Unlead()
 			p.Unfollow()
-			return p.log.Close()
+			return nil
 		})
 	}
-	return g.Wait()
+	_ = g.Wait()
+	if len(all) == 0 {
+		return nil
+	}
+	err := s.opts.Data.CloseLogs(logs)
+	for _, l := range logs {
+		if failed := l.Failed(); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // Describe is one partition for people and tools.

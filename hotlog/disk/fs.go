@@ -20,6 +20,8 @@ type FS interface {
 	MakeDir(name string) error
 	// SyncDir makes the names in dir durable.
 	SyncDir(dir string) error
+	// SyncAll makes everything on dir's file system durable. Error: errors.ErrUnsupported.
+	SyncAll(dir string) error
 }
 
 // File is one open file. Reads go to OS directly.

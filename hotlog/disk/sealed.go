@@ -108,6 +108,20 @@ func Replace(to FS, name string, content []byte) error {
 	return nil
 }
 
+// Overwrite writes content over what name holds, without a sync. A crash may leave anything: for content whose
+// reader can tell, and that may be missing.
+func Overwrite(in FS, name string, content []byte) error {
+	f, err := in.Open(name, os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(content)))
+	}
+	return errors.Join(err, f.Close())
+}
+
 // WriteSealed replaces name by a sealed file and makes the name durable.
 func WriteSealed(to FS, name string, kind Kind, payload []byte) error {
 	if err := Replace(to, name, Seal(kind, payload)); err != nil {

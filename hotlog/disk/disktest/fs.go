@@ -221,6 +221,23 @@ func (f *FS) SyncDir(dir string) error {
 	return nil
 }
 
+// SyncAll implements disk.FS.
+func (f *FS) SyncAll(dir string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fault := f.step("syncall", dir, ""); fault != nil {
+		return &os.PathError{Op: "sync", Path: dir, Err: fault.Err}
+	}
+	for _, c := range f.pending {
+		c.apply(f.durable)
+	}
+	f.pending = nil
+	for _, node := range f.live {
+		node.synced = append([]byte(nil), node.now...)
+	}
+	return nil
+}
+
 // file is one open file.
 type file struct {
 	fs   *FS
