@@ -176,7 +176,7 @@ func (b *Broker) openState(ctx context.Context) error {
 	b.follower = metadata.NewFollower(b.opts.Catalog, &defaults, b.onImage, b.log)
 	b.control = &controller{
 		store: b.opts.Catalog, member: b.member, self: b.self(), follower: b.follower, log: b.log,
-		balanceDelay: b.opts.Config.Broker.BalanceDelay, wake: make(chan struct{}, 1),
+		metrics: newClusterMetrics(b.opts.Registry), balanceDelay: b.opts.Config.Broker.BalanceDelay, wake: make(chan struct{}, 1),
 	}
 	if err := b.follower.Refresh(ctx); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (b *Broker) onImage(ctx context.Context, im *metadata.Image) {
 	b.parts.Reconcile(ctx, im)
 	b.control.poke()
 	b.custody.follow(im)
-	b.slots.follow(im, b.self(), b.dropSlots)
+	b.control.metrics.slots.Set(float64(b.slots.follow(im, b.self(), b.dropSlots)))
 	if b.groups == nil {
 		return // while opening
 	}

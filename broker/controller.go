@@ -24,6 +24,7 @@ type controller struct {
 	self     catalog.Member
 	follower *metadata.Follower
 	log      *slog.Logger
+	metrics  *clusterMetrics
 	// balanceDelay is how long leaders or slots must be badly spread before they are moved.
 	balanceDelay time.Duration
 
@@ -59,12 +60,14 @@ func (c *controller) step(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, controllerTimeout)
 	defer cancel()
 	term, holds := c.member.controls()
+	c.metrics.controls.Set(0)
 	if !holds {
 		var err error
 		if term, holds, err = c.takeRole(ctx); err != nil || !holds {
 			return err
 		}
 	}
+	c.metrics.controls.Set(1)
 	err := c.decide(ctx, term)
 	if errors.Is(err, catalog.ErrFenced) {
 		c.member.setTerm(catalog.Controller{}, 0)
@@ -104,7 +107,9 @@ func (c *controller) decide(ctx context.Context, term catalog.Controller) error 
 	}
 	im := c.follower.Image()
 	brokers := replication.ByID(im.Registered())
-	es := append(c.elections(im, brokers), finishedMoves(im, brokers)...)
+	ends := finishedMoves(im, brokers)
+	c.metrics.moved.Add(float64(len(ends)))
+	es := append(c.elections(im, brokers), ends...)
 	moves := replication.AssignSlots(im.Slots(), brokers)
 	if len(es) == 0 && len(moves) == 0 {
 		if es, moves = c.balance(im, brokers); len(es) == 0 && len(moves) == 0 {
@@ -126,6 +131,7 @@ func (c *controller) takeOut(ctx context.Context, term catalog.Controller, dead 
 	if err != nil {
 		return fmt.Errorf("take out brokers: %w", err)
 	}
+	c.metrics.takenOut.Add(float64(len(gone)))
 	for _, id := range gone {
 		c.log.Warn("a broker's lease ran out; it is taken out of every in-sync set", "broker", id)
 	}
@@ -160,7 +166,10 @@ func (c *controller) elections(im *metadata.Image, brokers replication.Brokers) 
 			if !ok {
 				continue
 			}
-			if loss == replication.MayLose {
+			if loss == replication.NoLoss {
+				c.metrics.clean.Inc()
+			} else {
+				c.metrics.mayLose.Inc()
 				c.log.Warn("electing a leader from outside the in-sync set: records that only its lost disk held are gone",
 					"topic", t.Name, "partition", p.ID.Partition, "leader", e.Leader, "tiered", p.Tiered)
 			}
@@ -198,6 +207,7 @@ func (c *controller) balance(im *metadata.Image, brokers replication.Brokers) ([
 		c.unevenFrom = time.Now()
 	case time.Since(c.unevenFrom) >= c.balanceDelay:
 		c.unevenFrom = time.Time{}
+		c.metrics.spread.Add(float64(len(es)))
 		c.log.Info("spreading leaders and coordinator slots", "leaders", len(es), "slots", len(moves))
 		return es, moves
 	}

@@ -25,14 +25,15 @@ func (t *slotTable) guard(name string) (catalog.SlotGuard, bool) {
 
 // follow takes over an image. A slot that came, went or was taken anew is nobody's while drop forgets its
 // groups, so that nothing that was loaded under another epoch outlives it; a load under the new one
-// begins after its takeover was committed (H20).
-func (t *slotTable) follow(im *metadata.Image, self catalog.Member, drop func(slots []int32)) {
+// begins after its takeover was committed (H20). It returns how many slots are held.
+func (t *slotTable) follow(im *metadata.Image, self catalog.Member, drop func(slots []int32)) (held int) {
 	var changed []int32
 	next := map[int32]*catalog.SlotGuard{}
 	for _, g := range im.Slots() {
 		var want *catalog.SlotGuard
 		if g.Broker == self.Broker && g.Incarnation == self.Incarnation {
 			want = &g
+			held++
 		}
 		have := t.held[g.Slot].Load()
 		if (have == nil) == (want == nil) && (have == nil || *have == *want) {
@@ -43,12 +44,13 @@ func (t *slotTable) follow(im *metadata.Image, self catalog.Member, drop func(sl
 		t.held[g.Slot].Store(nil)
 	}
 	if len(changed) == 0 {
-		return
+		return held
 	}
 	drop(changed)
 	for slot, g := range next {
 		t.held[slot].Store(g)
 	}
+	return held
 }
 
 // topicNames translates names and ids by the newest image; a group.Topics.

@@ -28,6 +28,8 @@ func beginCreateTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire
 	ctx, cancel := bounded(ctx, r.TimeoutMillis)
 	defer cancel()
 
+	// A broker that has just come counts at once. Without an answer the plan is made on what is known.
+	_ = h.Metadata.Refresh(ctx)
 	count := map[string]int{}
 	for _, t := range r.Topics {
 		count[t.Topic]++
