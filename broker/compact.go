@@ -39,9 +39,6 @@ func (b *Broker) runCompaction(ctx context.Context) error {
 
 // toCompact lists the led partitions whose topics use the object tier.
 func (b *Broker) toCompact(context.Context) ([]cleaning.Partition, error) {
-	if !b.tier.Ready() {
-		return nil, nil
-	}
 	all := b.parts.All()
 	out := make([]cleaning.Partition, 0, len(all))
 	for _, p := range all {

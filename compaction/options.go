@@ -31,8 +31,8 @@ type Options struct {
 	// Lease is how long a job's lease must stand still before another takes it [10 s]; it is raised five
 	// times as often.
 	Lease time.Duration
-	// Pause is the least time between two looks at a partition that compacts, MergePause at one that only
-	// deletes [1 s, 10 s].
+	// Pause is the least time between two looks at a partition, MergePause at one that only deletes and had
+	// nothing to join [1 s, 5 min].
 	Pause, MergePause time.Duration
 	// MergeAge is how old rows of a topic that only deletes are before they are joined [10 min].
 	MergeAge time.Duration
@@ -59,7 +59,7 @@ func (o *Options) Validate() error {
 	orDefault(&o.Memory, 64<<20)
 	orDefault(&o.Lease, 10*time.Second)
 	orDefault(&o.Pause, time.Second)
-	orDefault(&o.MergePause, 10*time.Second)
+	orDefault(&o.MergePause, 5*time.Minute)
 	orDefault(&o.MergeAge, 10*time.Minute)
 	orDefault(&o.RetryMax, 30*time.Second)
 	if o.Logger == nil {

@@ -81,8 +81,8 @@ func (w *Worker) turn(ctx context.Context, l *lane, policy Policy) {
 	defer context.AfterFunc(l.ctx, cancel)()
 	again, err := w.guarded(lctx, l, policy)
 	now, pause := time.Now(), w.o.Pause
-	if !policy.Compact {
-		pause = w.o.MergePause
+	if !policy.Compact && again > 0 {
+		pause = w.o.MergePause // rows are joined when they are old: no publish is in a hurry
 	}
 	switch {
 	case lctx.Err() != nil:

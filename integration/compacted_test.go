@@ -61,6 +61,23 @@ func compactedStream(t *testing.T, events []event) {
 	})
 }
 
+// A topic that keeps everything locally looks compacted all the same: what is clean is read from the object tier.
+func TestCompactedTopicIsReadFromTheTierWhereItIsClean(t *testing.T) {
+	n := harness.Dev(t, harness.Options{Env: devDelays})
+	n.CreateTopic(t, compactedTopic, 1, "cleanup.policy", "compact", "segment.bytes", "1048576", "segment.ms", "2000",
+		"min.cleanable.dirty.ratio", "0.01", "delete.retention.ms", "1000")
+	events := generatedStream()[:30_000]
+	c := &compacted{t: t, n: n, events: events, final: latestOf(events)}
+	c.load(0)
+	c.settles(0)
+	require.Zero(t, n.Offset(t, compactedTopic, 0, harness.LocalStart), "the local log has it all")
+	n.Kill()
+	n.Start()
+	got, err := c.read(time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, len(c.final), got.records, "and so it is after a start")
+}
+
 // The work is done beside the broker: by two compactors at once, of which one is killed again and again.
 func TestCompactedStreamByCompactors(t *testing.T) {
 	stores := harness.RealStores(t)

@@ -28,6 +28,9 @@ type Input struct {
 // OpenInput reads the tail group of a row's object: one small GET, or none if a reader has it in memory.
 // Errors: ErrStorage if the object is lost or damaged, the store's, the context's.
 func (t *Tier) OpenInput(ctx context.Context, row catalog.Segment) (*Input, error) {
+	if !t.Ready() {
+		return nil, errors.New("tiering: the bucket has not been reached yet")
+	}
 	tail, ok := t.read.tails.TryGet(row.Key)
 	if !ok {
 		ctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
