@@ -151,22 +151,33 @@ func (c *Conn) read(ctx context.Context, h Handler) (err error) {
 			}
 			return err
 		}
-		if err := c.begin(ctx, h, frame, budget); err != nil {
+		next, err := c.begin(ctx, h, frame, budget)
+		if err != nil {
 			return err
 		}
+		// Nothing is held while this waits for an answer to leave.
+		c.slots <- next
 	}
 }
 
 // begin parses one frame and lets the handler start it.
-func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, budget *Budget) error {
+func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, budget *Budget) (slot, error) {
 	began := time.Now()
 	c.active.Store(int64(began.Sub(c.began)))
 	size := len(*frame)
+	if took := weight(readHeader(*frame).key, size, c.listener.decode.size); took > 0 {
+		if err := c.listener.decode.take(ctx, took); err != nil {
+			putBuffer(frame)
+			budget.give(size)
+			return slot{}, err
+		}
+		defer c.listener.decode.give(took)
+	}
 	req, ok, err := parseRequest(*frame, c.clientID, h.Supports)
 	if err != nil {
 		putBuffer(frame)
 		budget.give(size)
-		return &fault{reasonFrame, err}
+		return slot{}, &fault{reasonFrame, err}
 	}
 	req.buf, req.budget = frame, budget
 	if req.Body != nil {
@@ -176,8 +187,16 @@ func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, budget *Budg
 	key := m.slot(req.Key)
 	m.requests[key].Inc()
 	m.bytesIn.Add(float64(size + 4))
+	reply := c.handle(ctx, h, req, ok)
+	if reply.kind == replyClose {
+		return slot{}, faultf(reasonHandler, "%s v%d: %s", kmsg.NameForKey(req.Key), req.Version, reply.reason)
+	}
+	c.inFlight.Add(1)
+	return slot{reply: reply, key: key, corr: req.CorrelationID, flexible: req.flexible, began: began}, nil
+}
 
-	// From here on a panic must not keep the bytes from the budget.
+// handle gives the request to the handler. What it does not keep goes back to the budget, after a panic too.
+func (c *Conn) handle(ctx context.Context, h Handler, req *Request, ok bool) Reply {
 	handled := false
 	defer func() {
 		if !handled || !req.retained {
@@ -191,12 +210,7 @@ func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, budget *Budg
 		reply = h.Refuse(c, req)
 	}
 	handled = true
-	if reply.kind == replyClose {
-		return faultf(reasonHandler, "%s v%d: %s", kmsg.NameForKey(req.Key), req.Version, reply.reason)
-	}
-	c.inFlight.Add(1)
-	c.slots <- slot{reply: reply, key: key, corr: req.CorrelationID, flexible: req.flexible, began: began}
-	return nil
+	return reply
 }
 
 // awaitByte waits for the first byte of the next frame. A connection with an

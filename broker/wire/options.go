@@ -26,11 +26,12 @@ type Options struct {
 
 	// MaxRequestBytes is the largest frame that is read (100 MiB, as Kafka's
 	// socket.request.max.bytes). MaxOtherRequestBytes is the same for
-	// everything but Produce (16 MiB): decoding lists costs many times their
-	// bytes.
+	// everything but Produce (4 MiB): decoding lists costs many times their
+	// bytes. (Kafka keeps a whole group's metadata in a record of 1 MiB.)
 	MaxRequestBytes, MaxOtherRequestBytes int
 	// ProduceBytes and OtherBytes are the budgets for request bytes that are
-	// held at once by all connections (256 MiB and 64 MiB).
+	// held at once by all connections (256 MiB and 64 MiB). Decoding large
+	// frames takes from a second budget of OtherBytes.
 	ProduceBytes, OtherBytes int64
 
 	// MaxConnections and MaxConnectionsPerAddress bound open sockets (10 000
@@ -73,7 +74,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	setInt(&o.MaxRequestBytes, 100<<20)
-	setInt(&o.MaxOtherRequestBytes, min(16<<20, o.MaxRequestBytes))
+	setInt(&o.MaxOtherRequestBytes, min(4<<20, o.MaxRequestBytes))
 	setInt(&o.MaxConnections, 10_000)
 	setInt(&o.MaxConnectionsPerAddress, 10_000)
 	setInt(&o.MaxInFlight, 64)

@@ -110,6 +110,11 @@ func parseRequest(frame []byte, lastClientID string, supports func(key, version 
 			return nil, false, err
 		}
 	}
+	if h.key == keyProduce {
+		if err := checkProduce(rest, h.version); err != nil {
+			return nil, false, err
+		}
+	}
 	if err := body.ReadFrom(rest); err != nil {
 		if !ok {
 			return req, false, nil

@@ -28,6 +28,7 @@ type listener struct {
 	opts           ListenerOptions
 	ln             net.Listener
 	produce, other *Budget
+	decode         *Budget // for what becomes of a frame's bytes; taken while other's are held, so not the same
 }
 
 // Listen binds all listeners of opts. Clients that connect before Run wait in
@@ -38,9 +39,9 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	}
 	opts = opts.withDefaults()
 	s := &Server{opts: opts, conns: map[*Conn]struct{}{}, perAddr: map[netip.Addr]int{}}
-	produce, other := NewBudget(opts.ProduceBytes), NewBudget(opts.OtherBytes)
+	produce, other, decode := NewBudget(opts.ProduceBytes), NewBudget(opts.OtherBytes), NewBudget(opts.OtherBytes)
 	for _, lo := range opts.Listeners {
-		l := &listener{opts: lo, produce: produce, other: other}
+		l := &listener{opts: lo, produce: produce, other: other, decode: decode}
 		if lo.ProduceBudget != nil {
 			l.produce = lo.ProduceBudget
 		}
