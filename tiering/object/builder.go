@@ -141,6 +141,8 @@ func (b *Builder) admit(h record.Header) error {
 		return b.fault(fmt.Errorf("batch ends at offset %d above %d", h.NextOffset(), b.spec.Next))
 	case h.LeaderEpoch < b.epoch:
 		return b.fault(fmt.Errorf("leader epoch %d after %d", h.LeaderEpoch, b.epoch))
+	case b.spec.Rewrite != nil && h.LastOffset()-b.spec.Base > MaxSpan:
+		return b.fault(fmt.Errorf("batch ends at offset %d, more than %d above %d", h.LastOffset(), MaxSpan, b.spec.Base))
 	case first || b.spec.Rewrite != nil:
 		return nil
 	case h.LastOffset()-b.spec.Base > MaxSpan,

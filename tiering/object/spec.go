@@ -58,8 +58,6 @@ func (s *Spec) validate() error {
 		return fmt.Errorf("object: attempt id %q", s.Attempt)
 	case s.Rewrite != nil && (s.Rewrite.Producers == nil || s.Rewrite.Producers.End() != s.Next):
 		return fmt.Errorf("object: a rewrite of [%d,%d) without the state at its end", s.Base, s.Next)
-	case s.Rewrite != nil && s.Next-s.Base > MaxSpan:
-		return fmt.Errorf("object: a rewrite of [%d,%d) covers more than %d offsets", s.Base, s.Next, MaxSpan)
 	case len(s.TopicName) > 249:
 		return fmt.Errorf("object: topic name of %d bytes", len(s.TopicName))
 	}
