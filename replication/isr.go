@@ -159,7 +159,7 @@ func (f *Followers) InSync() int {
 }
 
 // MinISR is min.insync.replicas as far as it can be met.
-func (f *Followers) MinISR() int { return min(f.minISR, len(f.replicas)) }
+func (f *Followers) MinISR() int { return catalog.EffectiveMinISR(f.minISR, len(f.replicas)) }
 
 // SetMinISR takes over a changed setting.
 func (f *Followers) SetMinISR(n int) { f.minISR = n }
