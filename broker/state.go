@@ -111,7 +111,7 @@ func (s state) partition(row catalog.Partition) admin.Partition {
 	ap.Start, ap.LocalStart, ap.Tiered = d.Offsets.Start, d.Offsets.LocalStart, d.Offsets.Tiered
 	ap.Stable, ap.HighWatermark, ap.LogEnd = d.Offsets.Stable, d.Offsets.HW, d.Offsets.End
 	ap.LocalBytes, ap.TierBytes = d.LocalSize, d.TierSize
-	ap.Retention = d.Retention
+	ap.Retention, ap.LocalRetention = d.Retention, d.LocalRetention
 	if st, ok := s.b.tier.Status(row.ID); ok {
 		up := &admin.Upload{Stalled: st.Stalled, Failures: st.Failures, Objects: st.Uploaded, Bytes: st.UploadedBytes}
 		if !st.StalledSince.IsZero() {

@@ -84,6 +84,8 @@ type Partition struct {
 	Upload *Upload `json:"upload,omitempty"`
 	// Retention is the next decision of retention and why, in a sentence; "" if none is known.
 	Retention string `json:"retention,omitempty"`
+	// LocalRetention is which local segment is freed next and why, or what that waits for.
+	LocalRetention string `json:"localRetention,omitempty"`
 }
 
 // Upload is how a partition's uploads go.

@@ -123,6 +123,19 @@ func (p *Partition) jitter(maxMs int64) int64 {
 
 // freeTo is the offset below which local segments would be freed if everything below durable may go.
 func (p *Partition) freeTo(segs []hotlog.SegmentInfo, durable record.Offset) record.Offset {
+	local, policy := p.localView(segs)
+	start := record.Offset(p.start.Load())
+	keep := retention.FreeLocal(local, policy, durable, p.env.wall().UnixMilli())
+	for _, s := range segs { // what lies below start goes whatever the local retention says
+		if s.Sealed && s.Next <= min(start, durable) {
+			keep = max(keep, s.Next)
+		}
+	}
+	return keep
+}
+
+// localView is the local log and local.retention.* as the planner takes them.
+func (p *Partition) localView(segs []hotlog.SegmentInfo) ([]retention.LocalSegment, retention.LocalPolicy) {
 	cfg := p.cfg.Load()
 	policy := retention.LocalPolicy{RetentionMs: int64(cfg.LocalRetentionMs), RetentionBytes: cfg.LocalRetentionBytes}
 	if !cfg.CleanupDelete && cfg.LocalRetentionMs == cfg.RetentionMs {
@@ -137,14 +150,18 @@ func (p *Partition) freeTo(segs []hotlog.SegmentInfo, durable record.Offset) rec
 			MaxTimestamp: s.MaxTimestamp, LastAppend: s.LastAppendWall, Sealed: s.Sealed,
 		}
 	}
-	start := record.Offset(p.start.Load())
-	keep := retention.FreeLocal(local, policy, durable, p.env.wall().UnixMilli())
-	for _, s := range segs { // what lies below start goes whatever the local retention says
-		if s.Sealed && s.Next <= min(start, durable) {
-			keep = max(keep, s.Next)
-		}
+	return local, policy
+}
+
+// localOutlook says which local segment is freed next and why.
+func (p *Partition) localOutlook(segs []hotlog.SegmentInfo) string {
+	if !p.cfg.Load().RemoteStorageEnable {
+		return ""
 	}
-	return keep
+	local, policy := p.localView(segs)
+	floor := record.Offset(max(p.start.Load(), p.tiered.Load()))
+	durable, _ := p.durable(floor)
+	return retention.LocalOutlook(retention.LocalFacts{Segments: local, Durable: durable, Floor: floor, NowMs: p.env.wall().UnixMilli()}, policy)
 }
 
 // free frees local segments now that the catalog has just shown b (R5).

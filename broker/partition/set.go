@@ -384,16 +384,20 @@ type Describe struct {
 	Segments  int
 	// Retention is what retention will remove next and why, "" if it removes nothing.
 	Retention string
-	Damage    error
+	// LocalRetention is which local segment is freed next and why, or what it waits for; "" without tier.
+	LocalRetention string
+	Damage         error
 }
 
 // Describe reads what `tier status` shows of the partition.
 func (p *Partition) Describe() Describe {
 	d := Describe{Topic: p.Name, ID: p.ID, Leads: p.role.Load() != nil, Epoch: p.LeaderEpoch(), Offsets: p.Offsets(), Damage: p.Damage()}
-	for _, s := range p.log.Segments() {
+	segs := p.log.Segments()
+	for _, s := range segs {
 		d.LocalSize += s.Bytes
 		d.Segments++
 	}
+	d.LocalRetention = p.localOutlook(segs)
 	p.mu.Lock()
 	d.TierSize, d.Retention = p.tierBytes, p.outlook
 	p.mu.Unlock()

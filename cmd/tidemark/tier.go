@@ -136,6 +136,9 @@ func writeStatus(tab *table, got admin.TopicTier) {
 		if p.Retention != "" {
 			tab.line("Partition %d: %s", p.Partition, p.Retention)
 		}
+		if p.LocalRetention != "" {
+			tab.line("Partition %d: %s", p.Partition, p.LocalRetention)
+		}
 	}
 }
 
