@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"math/bits"
 	"time"
 )
@@ -55,4 +56,13 @@ func (h *latencies) quantile(q float64) time.Duration {
 		}
 	}
 	return h.max
+}
+
+// MarshalJSON writes quantiles in milliseconds.
+func (h *latencies) MarshalJSON() ([]byte, error) {
+	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
+	return json.Marshal(map[string]float64{
+		"count": float64(h.total), "p50": ms(h.quantile(0.5)), "p90": ms(h.quantile(0.9)), "p99": ms(h.quantile(0.99)),
+		"p99.9": ms(h.quantile(0.999)), "max": ms(h.max),
+	})
 }
