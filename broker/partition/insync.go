@@ -117,7 +117,7 @@ func (p *Partition) noteReplica(lead *leadership, m catalog.Member, from, end re
 	lead.followers.Fetched(m, from, end, p.env.mono())
 	lead.publishLocked()
 	p.advance(lead)
-	if lead.followers.Joins(m.Broker, record.Offset(p.hw.Load())) {
+	if !lead.followers.Pending() && lead.followers.Joins(m.Broker, record.Offset(p.hw.Load())) {
 		p.env.pokeISR()
 	}
 	return true
@@ -169,7 +169,8 @@ func (p *Partition) planISR(now time.Duration, mayShrink bool) (*leadership, rep
 // may still happen until the given time.
 func (p *Partition) answerISR(l *leadership, row *catalog.Partition, now, until time.Duration) {
 	if row != nil && (row.Leader != l.guard.Broker || row.LeaderEpoch != l.guard.Epoch) {
-		return // the image says so soon
+		p.HeardOf(row.LeaderEpoch)
+		return
 	}
 	p.changeInSync(l, func(f *replication.Followers) {
 		if row == nil {

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// isrRound is how often in-sync sets are looked at even if nobody asks.
-	isrRound = 500 * time.Millisecond
+	// isrRound is how often in-sync sets are looked at even if nobody asks, and the pause after a change that was
+	// not made.
+	isrRound = 250 * time.Millisecond
 	// alterTime bounds one call; after alterLanding an unanswered one cannot be executed any more, because the
 	// server gives up first (H13).
 	alterTime    = 3 * time.Second
@@ -34,18 +35,23 @@ func (s *Set) pokeISR() {
 func (s *Set) runISR(ctx context.Context) error {
 	tick := time.NewTicker(min(isrRound, max(s.opts.LagMax/4, 10*time.Millisecond)))
 	defer tick.Stop()
-	var shrinkFrom time.Duration // not before
+	var shrinkFrom, from time.Duration // not before
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.wakeISR:
+			if s.env.mono() < from {
+				continue
+			}
 		case <-tick.C:
 		}
 		if s.opts.CatalogAge != nil && s.opts.CatalogAge() > awayLong {
 			shrinkFrom = s.env.mono() + awayLong
 		}
-		s.changeISRs(ctx, s.env.mono() >= shrinkFrom)
+		if !s.changeISRs(ctx, s.env.mono() >= shrinkFrom) {
+			from = s.env.mono() + isrRound
+		}
 	}
 }
 
@@ -56,7 +62,8 @@ type isrAsk struct {
 	change replication.Change
 }
 
-func (s *Set) changeISRs(ctx context.Context, mayShrink bool) {
+// changeISRs reports whether all that was asked for was done.
+func (s *Set) changeISRs(ctx context.Context, mayShrink bool) (done bool) {
 	now := s.env.mono()
 	var asks []isrAsk
 	for _, p := range s.All() {
@@ -68,21 +75,24 @@ func (s *Set) changeISRs(ctx context.Context, mayShrink bool) {
 		}
 	}
 	if len(asks) == 0 {
-		return
+		return true
 	}
 	rows, err := s.alter(ctx, asks)
 	now = s.env.mono()
+	done = err == nil
 	for _, a := range asks {
 		if err != nil {
 			a.p.answerISR(a.lead, nil, now, now+alterLanding)
 		} else if row, ok := rows[a.p.ID]; ok {
 			a.p.answerISR(a.lead, &row, now, 0)
-			s.logISR(a, row)
+			done = a.log(row) && done
 		}
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !s.isrAway {
 		s.opts.Log.Warn("in-sync sets are not changed; high watermarks count both sets", "partitions", len(asks), "error", err)
 	}
+	s.isrAway = err != nil
+	return done
 }
 
 func (s *Set) alter(ctx context.Context, asks []isrAsk) (map[catalog.PartitionID]catalog.Partition, error) {
@@ -104,14 +114,16 @@ func (s *Set) alter(ctx context.Context, asks []isrAsk) (map[catalog.PartitionID
 	return out, err
 }
 
-func (s *Set) logISR(a isrAsk, row catalog.Partition) {
-	if row.Version <= a.change.IfVersion {
-		a.p.out.Debug("the catalog refuses an in-sync set", "asked", a.change.ISR, "isr", row.ISR)
-		return
+// log says what became of the change, and reports whether it was made.
+func (a isrAsk) log(row catalog.Partition) bool {
+	if row.Version <= a.change.IfVersion || row.LeaderEpoch != a.lead.guard.Epoch {
+		a.p.out.Debug("the catalog refuses an in-sync set", "asked", a.change.ISR, "row", row)
+		return false
 	}
 	ids := make([]catalog.BrokerID, len(row.ISR))
 	for i, m := range row.ISR {
 		ids[i] = m.Broker
 	}
 	a.p.out.Info("in-sync set", "isr", ids, "epoch", row.LeaderEpoch)
+	return true
 }

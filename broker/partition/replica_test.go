@@ -246,7 +246,9 @@ func TestH17_ALeaderThatLostTheCatalogAloneIsTold(t *testing.T) {
 	one.catalog.away.Store(true)
 	one.write("v1")
 	w.elect(2, 2, 3) // the lease of 1 ran out
-	w.until(func() bool { return one.produce(1, time.Second, batch("x")).ErrorCode == kerr.NotLeaderForPartition.Code }, "1 knows")
+	w.until(func() bool {
+		return one.produce(1, time.Second, batch("x")).ErrorCode == kerr.NotLeaderForPartition.Code
+	}, "1 knows")
 	require.Equal(t, kerr.NotLeaderForPartition.Code, one.fetch(0, nil).ErrorCode)
 	require.Contains(t, one.set.Offline(), w.id(), "and leaves itself out of Metadata")
 	require.NotEqual(t, record.NoEpoch, one.part().LeaderEpoch())

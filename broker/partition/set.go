@@ -61,6 +61,7 @@ type Set struct {
 	pool *fetcher.Pool
 
 	wakeISR chan struct{}
+	isrAway bool // the last change of in-sync sets got no answer; only runISR uses it
 	doubts  chan struct{}
 	notices notices
 	savedHW map[catalog.PartitionID]record.Offset // as the last life left them; not changed

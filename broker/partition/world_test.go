@@ -116,6 +116,7 @@ func newWorld(t *testing.T, brokers int) *world {
 	t.Cleanup(func() {
 		for _, n := range w.nodes {
 			n.kill()
+			_ = n.set.Close() // what flushes in the background ends before the folder goes
 		}
 		require.NoError(t, objects.Close())
 		require.NoError(t, store.Close())
