@@ -49,11 +49,8 @@ type Offsets interface {
 	OffsetGroups(ctx context.Context) (map[string]time.Time, error)
 }
 
-// CoordinatorSlots gives the coordinator slots to brokers.
+// CoordinatorSlots shows who coordinates; the controller gives the slots ([Controllers]).
 type CoordinatorSlots interface {
-	// TakeSlots gives the named slots to the broker; each one's epoch rises. The takeover is
-	// committed when it returns, so that a load that follows reads what was committed before (H20).
-	TakeSlots(ctx context.Context, b BrokerID, inc Incarnation, slots []int32) ([]SlotGuard, error)
 	// SlotHolders lists who holds which slot.
 	SlotHolders(ctx context.Context) ([]SlotGuard, error)
 }

@@ -150,7 +150,9 @@ func build(t *testing.T, environ ...string) *house {
 		{Name: "PLAINTEXT", Host: "outside.example", Port: port}, {Name: "INSIDE", Host: "inside.example", Port: 7},
 	}})
 	require.NoError(t, err)
-	slots, err := store.TakeSlots(ctx, 1, reg.Incarnation, allSlots())
+	term, err := store.TakeController(ctx, 1, reg.Incarnation, catalog.Controller{})
+	require.NoError(t, err)
+	slots, err := store.AssignSlots(ctx, term, allSlots())
 	require.NoError(t, err)
 
 	log := slog.New(slog.DiscardHandler)
@@ -194,10 +196,10 @@ func quick() group.Config {
 	return c
 }
 
-func allSlots() []int32 {
-	out := make([]int32, catalog.Slots)
+func allSlots() []catalog.SlotMove {
+	out := make([]catalog.SlotMove, catalog.Slots)
 	for i := range out {
-		out[i] = int32(i)
+		out[i] = catalog.SlotMove{Slot: int32(i), To: 1}
 	}
 	return out
 }

@@ -14,8 +14,7 @@ import (
 func Bench(b *testing.B, open func(b *testing.B) catalog.Store) {
 	w := NewWorld(b, open(b))
 	p := w.OnePartition()
-	slots, err := w.S.TakeSlots(w.Ctx, 1, w.Inc[1], []int32{0})
-	require.NoError(b, err)
+	slots := w.GiveSlots(1, 0)
 	at := w.Position()
 	b.Run("upload", func(b *testing.B) {
 		for b.Loop() {

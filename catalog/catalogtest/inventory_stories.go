@@ -28,14 +28,13 @@ var inventoryStories = []story{
 	}},
 	{"offsets of all groups come by key, page by page", func(w *World) {
 		p := w.OnePartition()
-		slots, err := w.S.TakeSlots(w.Ctx, 1, w.Inc[1], []int32{0, 1, 2, 3, 4})
-		require.NoError(w.T, err)
+		slots := w.GiveSlots(1, 0, 1, 2, 3, 4)
 		var ws []catalog.OffsetWrite
 		for i := range 5 {
 			ws = append(ws, catalog.OffsetWrite{Guard: slots[i], CommittedOffset: catalog.CommittedOffset{
 				Group: fmt.Sprintf("g%d", i), Partition: p.ID, Offset: 7, LeaderEpoch: -1, CommitTime: time.UnixMilli(5000)}})
 		}
-		_, err = w.S.CommitOffsets(w.Ctx, ws)
+		_, err := w.S.CommitOffsets(w.Ctx, ws)
 		require.NoError(w.T, err)
 		var got []string
 		after := catalog.CommittedOffset{}

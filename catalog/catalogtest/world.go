@@ -207,6 +207,21 @@ func (w *World) Controller() catalog.Controller {
 	return catalog.Controller{}
 }
 
+// GiveSlots gives coordinator slots to a broker, whoever has them.
+func (w *World) GiveSlots(b catalog.BrokerID, slots ...int32) []catalog.SlotGuard {
+	w.T.Helper()
+	ch, err := w.S.Pull(w.Ctx, catalog.Position{})
+	require.NoError(w.T, err)
+	var moves []catalog.SlotMove
+	for _, n := range slots {
+		moves = append(moves, catalog.SlotMove{Slot: n, To: b, IfEpoch: ch.Slots[n].Epoch})
+	}
+	gs, err := w.S.AssignSlots(w.Ctx, w.Controller(), moves)
+	require.NoError(w.T, err)
+	require.Len(w.T, gs, len(slots))
+	return gs
+}
+
 // Elect makes a broker leader with the given ISR.
 func (p *Partition) Elect(leader catalog.BrokerID, isr ...catalog.BrokerID) *Partition {
 	p.T.Helper()

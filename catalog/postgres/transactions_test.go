@@ -91,8 +91,7 @@ func topicTransactions() []transaction {
 		}},
 		{"commit offsets", func(b *behind) (func(catalog.Store) error, func() string) {
 			p := b.OnePartition()
-			gs, err := b.S.TakeSlots(b.Ctx, 1, b.Inc[1], []int32{3})
-			require.NoError(b.T, err)
+			gs := b.GiveSlots(1, 3)
 			w := catalog.OffsetWrite{Guard: gs[0], CommittedOffset: catalog.CommittedOffset{Group: "g", Partition: p.ID, Offset: 7, CommitTime: time.Now()}}
 			return func(s catalog.Store) error {
 					_, err := s.CommitOffsets(b.Ctx, []catalog.OffsetWrite{w})

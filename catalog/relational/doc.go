@@ -11,7 +11,7 @@
 // on its own rows only, and the server ends it after two seconds (H13). Writes that decide by their
 // own WHERE (Renew, Deleted) are one round trip.
 //
-// Lock order: brokers, topics, partitions by (topic, partition), jobs, intents, slots, group_offsets,
+// Lock order: controller, brokers, topics, partitions by (topic, partition), jobs, intents, slots, group_offsets,
 // the counter last. Brokers and topics are locked FOR KEY SHARE by those who rely on them and FOR
 // UPDATE by those who end them (Register, Release, DeleteTopic), so neither a lease renewal nor a
 // config change waits for a publish. Offset commits lock slots before topics; nobody locks both in

@@ -182,36 +182,6 @@ func (s *Store) OffsetGroups(ctx context.Context) (map[string]time.Time, error) 
 	return out, err
 }
 
-// TakeSlots gives slots to a live broker; each one's epoch rises.
-func (s *Store) TakeSlots(ctx context.Context, b catalog.BrokerID, inc catalog.Incarnation, slots []int32) ([]catalog.SlotGuard, error) {
-	if len(slots) == 0 {
-		return nil, nil
-	}
-	var out []catalog.SlotGuard
-	err := s.write(ctx, func(tx Tx) error {
-		var broker brokerRow
-		if err := tx.Read(lockBroker(b, "FOR KEY SHARE", &broker), s.lockSlots(slots, "FOR UPDATE", &out)); err != nil {
-			return err
-		}
-		if !broker.live || broker.incarnation != inc {
-			return fmt.Errorf("%w: broker %d is not incarnation %d any more", catalog.ErrFenced, b, inc)
-		}
-		if len(out) == 0 {
-			return fmt.Errorf("%w: there are no slots %v", catalog.ErrInvalid, slots)
-		}
-		for i := range out {
-			out[i] = catalog.SlotGuard{Slot: out[i].Slot, Broker: b, Incarnation: inc, Epoch: out[i].Epoch + 1}
-		}
-		s.bump(tx)
-		tx.Queue(Stmt{SQL: s.sql.takeSlots, Args: []any{encode(slots), int32(b), int64(inc)}})
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // SlotHolders lists the slots that have a holder.
 func (s *Store) SlotHolders(ctx context.Context) ([]catalog.SlotGuard, error) {
 	var out []catalog.SlotGuard

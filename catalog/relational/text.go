@@ -15,7 +15,7 @@ type text struct {
 	addGarbage, garbageDue, garbageListed   string
 	byIDs, byAttempts, dropByIDs, dropTaken string
 	setUpto, markClean                      string
-	slotsHeld, topicsHeld, takeSlots        string
+	slotsHeld, topicsHeld                   string
 	commit, dropOffsets                     string
 	offsets, groups                         string
 	pruneLedger, pruneTombstones            string
@@ -99,8 +99,6 @@ func (t *text) groupOffsets() {
 	t.topicsHeld = `SELECT id::text, partitions FROM topics WHERE NOT deleted AND id IN ` + d.List("$1", "uuid") + ` ORDER BY id`
 	t.setSlots = `UPDATE slots AS s SET broker = e.broker, incarnation = e.incarnation, epoch = s.epoch + 1, version = ` + currentVersion + ` FROM ` +
 		d.Table("$1", "e", Column{"slot", "int"}, Column{"broker", "int"}, Column{"incarnation", "bigint"}) + ` WHERE s.slot = e.slot`
-	t.takeSlots = `UPDATE slots SET broker = $2, incarnation = $3, epoch = epoch + 1, version = ` + currentVersion +
-		` WHERE slot IN ` + d.List("$1", "int")
 	named := d.Table("$1", "e", Column{"group_id", "text"}, Column{"topic", "uuid"}, Column{"partition", "int"},
 		Column{"committed", "bigint"}, Column{"leader_epoch", "int"}, Column{"metadata", "text"}, Column{"at", "bigint"})
 	t.commit = fmt.Sprintf(`INSERT INTO group_offsets AS o (group_id, topic, partition, committed, leader_epoch, metadata, commit_time)

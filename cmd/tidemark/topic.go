@@ -28,8 +28,8 @@ type topics struct {
 
 func (c *command) topic() *cobra.Command {
 	t := &topics{command: c}
-	g := group("topic", "List, create, describe, alter and delete topics",
-		t.list(), t.create(), t.describe(), t.alter(), t.delete())
+	g := group("topic", "List, create, describe, alter and delete topics; elect their leaders",
+		t.list(), t.create(), t.describe(), t.alter(), t.delete(), t.elect())
 	g.PersistentFlags().StringVar(&t.bootstrap, "bootstrap", "127.0.0.1:9092", "a broker, host:port, or several with commas")
 	return g
 }

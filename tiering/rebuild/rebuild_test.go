@@ -140,8 +140,7 @@ func TestRebuildFromACheckpointAndWhatContinuesIt(t *testing.T) {
 	}
 	_, _, err := d.S.MoveStart(d.Ctx, d.p.ID, d.p.Guard, 15)
 	require.NoError(t, err)
-	slots, err := d.S.TakeSlots(d.Ctx, 1, d.Inc[1], []int32{0})
-	require.NoError(t, err)
+	slots := d.GiveSlots(1, 0)
 	_, err = d.S.CommitOffsets(d.Ctx, []catalog.OffsetWrite{{Guard: slots[0], CommittedOffset: catalog.CommittedOffset{Group: "g", Partition: d.p.ID, Offset: 33, LeaderEpoch: -1, CommitTime: time.UnixMilli(7000)}}})
 	require.NoError(t, err)
 	d.checkpoint()
