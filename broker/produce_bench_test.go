@@ -40,6 +40,10 @@ func benchmarkProduce(b *testing.B, addr string, replicas int16) {
 		builder.Add(time.Now().UnixMilli(), nil, make([]byte, 1000))
 	}
 	batch := builder.Build()
+	require.Eventually(b, func() bool { // the leader pulls the new topic
+		resp, err := c.Do(produceRequest("bench", 0, -1, batch))
+		return err == nil && resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode == 0
+	}, 5*time.Second, 10*time.Millisecond)
 	b.SetBytes(int64(len(batch)))
 	const inFlight = 5
 	b.ResetTimer()
