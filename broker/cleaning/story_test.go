@@ -101,6 +101,24 @@ func TestH10_ATombstoneDoesNotGoInThePassThatTakesWhatItHides(t *testing.T) {
 	i.compacts("a=1 | b=1")
 }
 
+func TestC9_ARowThatIsNotAsCleanAsItSaysKeepsItsTombstone(t *testing.T) {
+	i := story(t)
+	i.policy.ObjectBytes = 1
+	i.object("k=v", "a=1")
+	i.object("k", "b=1")
+	j, err := i.cat.TakeJob(i.ctx, i.p, "merge", catalog.NoBroker, 1, 0)
+	require.NoError(t, err)
+	for _, r := range i.rows() {
+		require.NoError(t, i.cat.MarkClean(i.ctx, j, []catalog.SegmentID{r.ID}, i.now-1000))
+	}
+	require.NoError(t, i.cat.EndJob(i.ctx, j))
+	i.compacts("a=1 | k b=1")
+	i.later(99)
+	i.compacts("a=1 | k b=1")
+	i.later(3)
+	i.compacts("a=1 | b=1")
+}
+
 func TestH19_ABatchThatCannotBeDecodedIsCopiedAndCounted(t *testing.T) {
 	i := story(t)
 	i.put("a=1", "b=1")
