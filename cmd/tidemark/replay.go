@@ -74,7 +74,7 @@ func (f *replayFlags) declare(cmd *cobra.Command) {
 	s.StringVar(&f.bootstrap, "bootstrap", "127.0.0.1:9092", "a broker, host:port, or several with commas")
 	s.StringVar(&f.to, "to", "", "topic to copy to")
 	s.StringVar(&f.toBootstrap, "to-bootstrap", "", "a broker of the cluster that --to is in (--bootstrap)")
-	s.BoolVar(&f.create, "create", false, "make the topic of --to if it is not there, with the source's number of partitions")
+	s.BoolVar(&f.create, "create", false, "make the topic of --to if it is not there, with the source's number of partitions and retention.ms=-1")
 	s.BoolVar(&f.byKey, "by-key", false, "choose the partition by the key's hash, as producers do (the partition of the same number)")
 	s.StringVar(&f.out, "out", "", "file or folder to copy to; - is standard output")
 	s.StringVar(&f.format, "format", "ndjson", "of --out: ndjson, a record a line, or dump, a folder of raw batches as Kafka's log files")
@@ -262,7 +262,7 @@ func (f *replayFlags) targetTopic(ctx context.Context, source replay.Topic, plan
 	if !f.create {
 		return nil, topic, fmt.Errorf("there is no topic %s; make it with `tidemark topic create`, or give --create", f.to)
 	}
-	r, err := kadm.NewClient(client).CreateTopic(ctx, source.Partitions, -1, nil, f.to)
+	r, err := kadm.NewClient(client).CreateTopic(ctx, source.Partitions, -1, map[string]*string{"retention.ms": kadm.StringPtr("-1")}, f.to)
 	if r.Err != nil {
 		return nil, topic, answer(f.to, r.Err, r.ErrMessage)
 	}

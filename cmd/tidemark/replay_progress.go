@@ -116,6 +116,7 @@ type progressLine struct {
 	Elapsed    int64  `json:"elapsed_ms"`
 	ETA        *int64 `json:"eta_ms,omitempty"`
 	Resumed    bool   `json:"resumed"`
+	Note       string `json:"note,omitempty"`
 }
 
 func progressLineOf(p replay.Progress) progressLine {
@@ -141,6 +142,7 @@ func (f *replayFlags) report(p replay.Progress, spec replay.Spec, checkpoint str
 		c.out = c.err
 	}
 	l := progressLineOf(p)
+	l.Note = p.Note
 	l.Source, l.Target, l.Checkpoint, l.ETA = spec.Source, spec.Target, checkpoint, nil
 	return c.print(l, func(t *table) {
 		if p.Resumed && p.Read == 0 {
@@ -148,5 +150,8 @@ func (f *replayFlags) report(p replay.Progress, spec replay.Spec, checkpoint str
 		}
 		t.line("Copied %d records (%s) of %d offsets in %d partition(s) of %s to %s in %v.", p.Records, sizeText(p.Bytes), p.Total,
 			p.Partitions, spec.Source, spec.Target, p.Elapsed.Round(time.Millisecond))
+		if p.Note != "" {
+			t.line("But %s.", p.Note)
+		}
 	})
 }

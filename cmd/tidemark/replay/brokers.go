@@ -97,33 +97,33 @@ func (b *brokers) fetched(p int32, from record.Offset, r *kmsg.FetchResponse) (B
 	return block, nil
 }
 
-// scan calls do for each batch of [from, the present end) of a target partition.
-func (c *Cluster) scan(ctx context.Context, t Topic, q int32, from record.Offset, do func(record.Header, []byte) error) error {
+// scan calls do for each batch of [from, the present end) of a target partition, and returns the first offset that is
+// there.
+func (c *Cluster) scan(ctx context.Context, t Topic, q int32, from record.Offset, do func(record.Header, []byte) error) (start record.Offset, err error) {
 	src := &brokers{c, t}
-	start, err := c.mustOffset(ctx, t.Name, q, earliest)
-	if err != nil {
-		return err
+	if start, err = c.mustOffset(ctx, t.Name, q, earliest); err != nil {
+		return 0, err
 	}
 	end, err := c.mustOffset(ctx, t.Name, q, latest)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for at := max(from, start); at < end; {
 		readCtx, cancel := context.WithTimeout(ctx, patience)
 		block, err := src.Read(readCtx, q, Range{at, end}, fetchBytes)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("read back partition %d of %s at %d: %w", q, t.Name, at, err)
+			return 0, fmt.Errorf("read back partition %d of %s at %d: %w", q, t.Name, at, err)
 		}
 		err = block.batches(func(h record.Header, batch []byte) error {
 			at = max(at, h.NextOffset())
 			return do(h, batch)
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return start, nil
 }
 
 func (c *Cluster) mustOffset(ctx context.Context, topic string, q int32, at int64) (record.Offset, error) {

@@ -57,6 +57,8 @@ type Progress struct {
 	// Left is the time that is left at the present pace; negative while nobody knows.
 	Left    time.Duration
 	Resumed bool
+	// Note is what the user should know at the end, or "".
+	Note string
 }
 
 // Run copies until the range has been copied, ctx ends, or something fails; then the checkpoint says how far it came.
@@ -248,7 +250,7 @@ func (r *running) readBlocks(ctx context.Context, p int32, left Range, blocks ch
 }
 
 func (r *running) progress() Progress {
-	p := Progress{Resumed: r.Checkpoint.Resumed, Elapsed: time.Since(r.began), Left: -1}
+	p := Progress{Resumed: r.Checkpoint.Resumed, Elapsed: time.Since(r.began), Left: -1, Note: r.Target.note()}
 	c := r.Checkpoint
 	c.mu.Lock()
 	for n, g := range c.s.Ranges {

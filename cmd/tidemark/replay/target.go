@@ -15,6 +15,8 @@ type Target interface {
 	lane(p int32) writer
 	// sync makes durable what was written so far; under the checkpoint's lock.
 	sync() error
+	// note is what the user should know at the end, or "".
+	note() string
 	// Close gives files back.
 	Close() error
 }

@@ -132,6 +132,9 @@ func (t *lineTarget) sync() error {
 	return t.file.Sync()
 }
 
+// note implements Target.
+func (t *lineTarget) note() string { return "" }
+
 // Close implements Target.
 func (t *lineTarget) Close() error {
 	if t.file == nil {
@@ -234,6 +237,9 @@ func (t *dumpTarget) sync() error {
 	}
 	return errors.Join(errs...)
 }
+
+// note implements Target.
+func (t *dumpTarget) note() string { return "" }
 
 // Close implements Target.
 func (t *dumpTarget) Close() error {

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,6 +28,9 @@ type topicTarget struct {
 	filter *Filter
 	byKey  bool
 	cp     *Checkpoint
+	// keepMs is the target's retention.ms where it removes by time, else -1; expired counts the records that are older.
+	keepMs  int64
+	expired atomic.Int64
 }
 
 // ToTopic copies records to a topic: to the partition of the same number, or with byKey to the one that Kafka's default
@@ -33,7 +40,41 @@ func ToTopic(ctx context.Context, c *Cluster, topic string, source Topic, filter
 	if err != nil {
 		return nil, t, err
 	}
-	return &topicTarget{c: c, t: t, source: source, filter: filter, byKey: byKey}, t, nil
+	return &topicTarget{c: c, t: t, source: source, filter: filter, byKey: byKey, keepMs: c.retention(ctx, topic)}, t, nil
+}
+
+// retention is a topic's retention.ms, -1 if it removes nothing by time or does not say.
+func (c *Cluster) retention(ctx context.Context, topic string) int64 {
+	rs, err := c.admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return -1
+	}
+	keep, removes := int64(-1), true
+	for _, r := range rs {
+		for _, config := range r.Configs {
+			switch config.Key {
+			case "retention.ms":
+				if ms, err := strconv.ParseInt(config.MaybeValue(), 10, 64); err == nil {
+					keep = ms
+				}
+			case "cleanup.policy":
+				removes = strings.Contains(config.MaybeValue(), "delete")
+			}
+		}
+	}
+	if !removes {
+		return -1
+	}
+	return keep
+}
+
+// note implements Target.
+func (t *topicTarget) note() string {
+	if n := t.expired.Load(); n > 0 {
+		return fmt.Sprintf("%d of the records are older than retention.ms=%d of %s, which therefore removes them; set retention.ms=-1 there and begin anew to have them",
+			n, t.keepMs, t.t.Name)
+	}
+	return ""
 }
 
 // begin gives each partition a producer id and notes where the target's partitions end, before anything is sent.
@@ -120,6 +161,7 @@ type topicLane struct {
 	// copied are, by target partition, the records behind the checkpoint that have been copied already.
 	copied  map[int32]*tail
 	open    map[int32]*openBatch
+	sent    bool // something, by this process
 	scratch record.Scratch
 }
 
@@ -136,41 +178,64 @@ func (l *topicLane) resume(ctx context.Context) (record.Offset, error) {
 	l.at = l.t.cp.at(l.p)
 	clear(l.copied)
 	clear(l.open)
+	if !l.sent && !l.t.cp.Resumed {
+		return l.at.Next, nil
+	}
 	for q, m := range l.at.Marks {
-		t, last := tail{}, int64(-1)
-		err := l.t.c.scan(ctx, l.t.t, q, m.After, func(h record.Header, batch []byte) error {
-			if h.ProducerID != l.at.Producer || h.ProducerEpoch != l.at.Epoch || !h.HasSequence() {
-				return nil
-			}
-			last = int64(h.LastSequence())
-			for r, err := range record.Records(batch, &l.scratch) {
-				if err != nil {
-					return err
-				}
-				t.sums = append(t.sums, sumOf(r))
-			}
-			return nil
-		})
+		t, err := l.tail(ctx, q, m)
 		if err != nil {
 			return 0, err
 		}
-		if last >= 0 {
-			t.records = (last + 1 - m.Sequence) & math.MaxInt32
-			l.copied[q] = t.trimmed()
-		}
+		l.copied[q] = t
 	}
 	return l.at.Next, nil
+}
+
+// tail reads what this partition's producer has left behind a mark.
+func (l *topicLane) tail(ctx context.Context, q int32, m mark) (*tail, error) {
+	t, last := tail{}, int64(-1)
+	start, err := l.t.c.scan(ctx, l.t.t, q, m.After, func(h record.Header, batch []byte) error {
+		if h.ProducerID != l.at.Producer || h.ProducerEpoch != l.at.Epoch || !h.HasSequence() {
+			return nil
+		}
+		last = int64(h.LastSequence())
+		for r, err := range record.Records(batch, &l.scratch) {
+			if err != nil {
+				return err
+			}
+			t.sums = append(t.sums, sumOf(r))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case last >= 0:
+		t.records = (last + 1 - m.Sequence) & math.MaxInt32
+		return t.trimmed(), nil
+	case start > m.After:
+		return nil, fmt.Errorf("%w: partition %d of %s begins at %d now, so nobody knows what was copied behind offset %d; begin anew without the checkpoint",
+			ErrGone, q, l.t.t.Name, start, m.After)
+	}
+	return nil, nil
 }
 
 // write implements writer.
 func (l *topicLane) write(ctx context.Context, b Block, from, until record.Offset) (record.Offset, error) {
 	var records, bytes int64
+	oldest := int64(math.MinInt64)
+	if l.t.keepMs >= 0 {
+		oldest = time.Now().UnixMilli() - l.t.keepMs
+	}
 	next, err := b.committed(from, until, &l.scratch, func(h record.Header, r record.Record) error {
 		if !l.t.filter.Match(r) {
 			return nil
 		}
 		records++
 		bytes += int64(len(r.Key) + len(r.Value))
+		if r.Timestamp < oldest {
+			l.t.expired.Add(1)
+		}
 		return l.add(ctx, h, r)
 	})
 	if err != nil {
@@ -238,6 +303,7 @@ func (l *topicLane) add(ctx context.Context, h record.Header, r record.Record) e
 func (l *topicLane) flush(ctx context.Context, q int32) error {
 	o := l.open[q]
 	delete(l.open, q)
+	l.sent = true
 	base, err := l.t.c.produce(ctx, l.t.t.Name, q, o.b.Build())
 	if err != nil {
 		return err
