@@ -31,7 +31,12 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l.config.Store(&o.Config)
 	l.epochs.Store(&record.EpochHistory{})
-	if err := l.open(ctx); err != nil {
+	err := l.open(ctx)
+	if b := l.Bounds(); err == nil && b.Acked < b.End {
+		// What a scan found counts only once it is synced, and no append may ever come to do that.
+		err = l.sync(b.End, false)
+	}
+	if err != nil {
 		if segs := l.segs.Load(); segs != nil {
 			for _, s := range *segs {
 				s.retire(l.files)

@@ -377,3 +377,15 @@ func TestAnIdleLogClosesWithoutAWrite(t *testing.T) {
 	l = open(t, o)
 	require.True(t, add(t, l, from(7, 0, 0, 3)).Duplicate)
 }
+
+// What a scan finds beyond the last flush counts at once, where only what is synced counts: nobody may ever append.
+func TestAScannedTailOfASyncedLogCounts(t *testing.T) {
+	o := testOptions(t)
+	l, err := Open(context.Background(), o)
+	require.NoError(t, err)
+	add(t, l, plain(3, 0))
+	kill(l)
+	o.Config.FlushMessages = 1
+	l = open(t, o)
+	require.Equal(t, Bounds{End: 3, Flushed: 3, Acked: 3}, l.Bounds())
+}

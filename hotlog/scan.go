@@ -128,6 +128,7 @@ func (r *recovery) finish() error {
 	l.end.Store(int64(end))
 	l.flushed.Store(int64(min(end, max(r.point.offset, r.segs[0].base))))
 	l.newNames = r.scanFrom < len(r.segs)
+	l.newDir = l.newNames // a killed process may have made it and not synced its name
 	l.newAborted = l.newNames && len(l.aborted) > 0
 	if l.newNames && end > record.Offset(l.flushed.Load()) {
 		l.waitingSince.Store(l.monoNow())
