@@ -88,7 +88,9 @@ func (b *Broker) openData(ctx context.Context) error {
 	case restoring:
 		return errIncomplete
 	}
-	b.data, err = hotlog.OpenDataDir(hotlog.DataDirOptions{Path: b.opts.Config.Broker.DataDir})
+	disk := b.opts.Disk
+	disk.Path = b.opts.Config.Broker.DataDir
+	b.data, err = hotlog.OpenDataDir(disk)
 	if err != nil {
 		return err
 	}
@@ -162,7 +164,7 @@ func (b *Broker) openState(ctx context.Context) error {
 		Broker: b.id, Incarnation: b.registered.Incarnation, Kept: b.kept,
 		Data: b.data, Catalog: b.opts.Catalog, Tier: b.tier,
 		Files:     hotlog.NewFileLimit(d.FileReads, d.OpenSegments),
-		FreeDelay: b.opts.Config.Tier.FreeDelay, ProduceMark: int64(d.ProduceMark), EndMark: int64(d.AppendMark),
+		FreeDelay: b.opts.Config.Tier.FreeDelay, ProduceMark: int64(d.ProduceMark), EndMark: int64(d.AppendMark), Reserve: int64(d.Reserve),
 		MaxProducers: d.MaxProducerIDs, ProducerExpiry: d.ProducerIDExpiration,
 		InterBroker: b.opts.Config.Network.InterBroker, LagMax: b.opts.Config.Replication.LagMax,
 		Replication: fetcher.Options{

@@ -8,6 +8,7 @@ import (
 
 	"tidemark/broker/config"
 	"tidemark/catalog"
+	"tidemark/hotlog"
 	"tidemark/tiering/objstore"
 )
 
@@ -29,4 +30,10 @@ type Options struct {
 	Log     *slog.Logger
 	// Registry gets every metric and is what /metrics shows.
 	Registry *prometheus.Registry
+	// Disk is how the data directory sees the machine; the zero value is the real one. Path is set here.
+	Disk hotlog.DataDirOptions
 }
+
+// MakeRoom is to be called before a catalog is opened that may lie on the data folder's disk: if that is full it
+// gives the reserve back, and says so (H18).
+func MakeRoom(cfg config.Config) (bool, error) { return hotlog.MakeRoom(cfg.Broker.DataDir) }

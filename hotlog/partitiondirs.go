@@ -158,35 +158,6 @@ func (d *DataDir) Restore(topic [16]byte, partition int32) (bool, error) {
 	return true, errors.Join(d.fs.SyncDir(d.path), d.fs.SyncDir(d.file(strayName)))
 }
 
-// Reserve makes the ballast file of size bytes, allocated for real, so that there
-// is space to give back when the disk is full (H18). Error: ErrDiskFull.
-func (d *DataDir) Reserve(size int64) error {
-	info, err := os.Stat(d.file(reserveName))
-	if err == nil && info.Size() == size {
-		return nil
-	}
-	f, err := d.fs.Open(d.file(reserveName), os.O_CREATE|os.O_TRUNC|os.O_RDWR)
-	if err != nil {
-		return fmt.Errorf("reserve: %w", err)
-	}
-	err = disk.Allocate(f, size)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		return nil
-	}
-	// A part of the ballast would only take what others need.
-	err = errors.Join(err, d.ReleaseReserve())
-	if disk.IsFull(err) {
-		return fmt.Errorf("%w: reserve of %d bytes: %w", ErrDiskFull, size, err)
-	}
-	return fmt.Errorf("reserve of %d bytes: %w", size, err)
-}
-
-// ReleaseReserve gives the ballast's space back; Reserve makes it again.
-func (d *DataDir) ReleaseReserve() error {
-	return disk.RemoveIfThere(d.fs, d.file(reserveName))
-}
-
 // FreeSpace is how many bytes an ordinary process may still write on the data
 // disk, and the disk's size.
 func (d *DataDir) FreeSpace() (free, total int64, err error) { return disk.Space(d.path) }

@@ -16,6 +16,7 @@ import (
 	"tidemark/broker/config"
 	"tidemark/catalog"
 	"tidemark/catalog/sqlite"
+	"tidemark/hotlog"
 	"tidemark/integration/pgproxy"
 	"tidemark/tiering/objstore"
 	"tidemark/tiering/objstore/file"
@@ -48,6 +49,8 @@ type Options struct {
 	// WrapObjects and WrapCatalog put faults between the broker and its stores.
 	WrapObjects func(objstore.Store) objstore.Store
 	WrapCatalog func(catalog.Store) catalog.Store
+	// Disk puts faults under the logs, or another machine around them.
+	Disk hotlog.DataDirOptions
 }
 
 // Start runs a broker and stops it when the test ends.
@@ -83,7 +86,7 @@ func (n *Node) start(ctx context.Context, cfg config.Config, store catalog.Store
 		n.Objects = o.WrapObjects(objects)
 	}
 	log := slog.New(slog.NewTextHandler(n.t.Output(), &slog.HandlerOptions{Level: cfg.Log.Level})).With("broker", cfg.Broker.ID)
-	n.Broker, err = broker.Open(ctx, broker.Options{Config: cfg, Catalog: n.Catalog, Objects: n.Objects, Log: log, Registry: n.Metrics})
+	n.Broker, err = broker.Open(ctx, broker.Options{Config: cfg, Catalog: n.Catalog, Objects: n.Objects, Log: log, Registry: n.Metrics, Disk: o.Disk})
 	if err != nil {
 		return errors.Join(err, store.Close(), objects.Close())
 	}

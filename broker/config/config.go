@@ -95,6 +95,7 @@ type Disk struct {
 	OpenSegments         int           `env:"OPEN_SEGMENTS" envDefault:"1024" min:"16" max:"1000000" doc:"Sealed segments that are kept open for reading."`
 	ProduceMark          Bytes         `env:"DISK_PRODUCE_MARK" envDefault:"1GiB" min:"0" max:"1PiB" doc:"Free space of the data folder's disk below which clients' produce is refused and active segments are sealed early. 0: never."`
 	AppendMark           Bytes         `env:"DISK_APPEND_MARK" envDefault:"256MiB" min:"0" max:"1PiB" doc:"Free space below which nothing at all is appended. Below TIDEMARK_DISK_PRODUCE_MARK. 0: never."`
+	Reserve              Bytes         `env:"DISK_RESERVE" envDefault:"64MiB" min:"0" max:"1PiB" doc:"Size of the file reserve in the data folder, at most a fiftieth of the disk: space that is given back when the disk is full, so that a start, and what makes data leave, can still write. 0: none."`
 	MaxProducerIDs       int           `env:"MAX_PRODUCER_IDS" envDefault:"10000" min:"1" max:"10000000" doc:"Producer ids that a partition remembers; the longest idle are forgotten first."`
 	ProducerIDExpiration time.Duration `env:"PRODUCER_ID_EXPIRATION" envDefault:"24h" min:"1s" max:"8760h" doc:"Time after which an idle producer id is forgotten."`
 }

@@ -119,6 +119,7 @@ func (p *Partition) appendFailed(err error) error {
 	case errors.Is(err, hotlog.ErrFailed):
 		p.out.Error("the local log has failed; the partition is not served by this process any more", "error", err)
 		p.env.metrics.logFailures.Inc()
+		p.env.logFailed()
 	case errors.Is(err, hotlog.ErrDiskFull):
 		p.env.pressure.full()
 	}

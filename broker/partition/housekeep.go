@@ -30,6 +30,9 @@ func (p *Partition) housekeep(now time.Duration) (wantsBounds bool) {
 	if p.log.FlushDue() {
 		if _, err := p.log.Flush(); err != nil {
 			p.out.Error("flush", "error", err)
+			if p.log.Failed() != nil {
+				p.env.logFailed()
+			}
 		}
 	}
 	cfg := p.cfg.Load()

@@ -69,6 +69,7 @@ type environment struct {
 	pressure  *pressure
 	metrics   *metrics
 	lagMax    time.Duration // replica.lag.time.max.ms
+	logFailed func()        // notes, durably, that a write or fsync failed (H28)
 	poke      func()        // wakes the housekeeping
 	pokeISR   func()        // wakes the loop that changes in-sync sets
 	doubt     func()        // wakes the loop that asks the catalog who leads

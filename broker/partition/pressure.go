@@ -7,21 +7,29 @@ import (
 	"tidemark/hotlog"
 )
 
-// Disk measures the data disk; *hotlog.DataDir is one.
+// Disk measures the data disk and keeps its ballast; *hotlog.DataDir is one.
 type Disk interface {
 	// FreeSpace returns free bytes and the disk's size.
 	FreeSpace() (free, total int64, err error)
+	// Reserve makes the ballast of real space, unless it is there; ReleaseReserve gives it back.
+	Reserve(size int64) error
+	ReleaseReserve() error
 }
 
 var _ Disk = (*hotlog.DataDir)(nil)
 
 // pressure is what a filling disk changes (H18, L1): below the produce mark clients' batches are refused
 // before they are appended and active segments are sealed early, so that data can leave; below the
-// append mark nothing at all is appended. It ends by itself when space is back.
+// append mark nothing at all is appended. It ends by itself when space is back. When the disk is all but full,
+// by whatever else writes there, the ballast goes, so that state files and a catalog on the same disk can still be
+// written while data leaves; it is made again when there is space.
 type pressure struct {
 	disk                 Disk
 	produceMark, endMark int64
+	reserve              int64
 	out                  *slog.Logger
+
+	released bool // the ballast is known to be gone; only measure uses it
 
 	level atomic.Int32 // 0 none, 1 below the produce mark, 2 below the append mark
 }
@@ -46,6 +54,7 @@ func (d *pressure) measure() bool {
 	case free < min(d.produceMark, total/10):
 		level = 1
 	}
+	d.keepBallast(free, total, level)
 	old := d.level.Swap(level)
 	switch {
 	case level > old:
@@ -54,4 +63,24 @@ func (d *pressure) measure() bool {
 		d.out.Info("the data disk has space again", "free_bytes", free, "level", level)
 	}
 	return level != old
+}
+
+// keepBallast gives the ballast back on a disk that is all but full, and makes it where there is space.
+func (d *pressure) keepBallast(free, total int64, level int32) {
+	size := min(d.reserve, total/50)
+	switch {
+	case size == 0:
+	case free < size/2 && !d.released:
+		d.released = true
+		d.out.Error("the data disk is full; giving the reserve back", "free_bytes", free, "reserve_bytes", size)
+		if err := d.disk.ReleaseReserve(); err != nil {
+			d.out.Warn("give the reserve back", "error", err)
+		}
+	case level == 0 && free-size >= min(d.produceMark, total/10):
+		if err := d.disk.Reserve(size); err != nil {
+			d.out.Warn("keep a reserve on the data disk", "error", err)
+			return
+		}
+		d.released = false
+	}
 }

@@ -46,6 +46,7 @@ type SetOptions struct {
 
 	FreeDelay            time.Duration
 	ProduceMark, EndMark int64 // bytes of free disk; see pressure
+	Reserve              int64 // bytes of ballast on the data disk, 0: none
 	MaxProducers         int
 	ProducerExpiry       time.Duration
 
@@ -106,13 +107,20 @@ func NewSet(o SetOptions) *Set {
 	s.env = &environment{
 		catalog: o.Catalog, tier: o.Tier, freeDelay: o.FreeDelay,
 		mono: func() time.Duration { return time.Since(began) }, wall: time.Now,
-		pressure: &pressure{disk: o.Data, produceMark: o.ProduceMark, endMark: o.EndMark, out: o.Log},
+		pressure: &pressure{disk: o.Data, produceMark: o.ProduceMark, endMark: o.EndMark, reserve: o.Reserve, out: o.Log},
 		metrics:  newMetrics(o.Registerer), lagMax: o.LagMax, poke: s.poke,
 		pokeISR: s.pokeISR, doubt: s.doubt,
 	}
 	s.savedHW = s.loadHW()
 	s.publishLocked()
 	return s
+}
+
+// markFailed makes the next start an unclean one with a new incarnation (H4, H28).
+func (s *Set) markFailed() {
+	if err := s.opts.Data.MarkFailed(); err != nil {
+		s.opts.Log.Error("mark the data directory as one that a write failed in", "error", err)
+	}
 }
 
 func (s *Set) poke() {
@@ -367,6 +375,7 @@ func (s *Set) Close() error {
 	err := s.opts.Data.CloseLogs(logs)
 	for _, l := range logs {
 		if failed := l.Failed(); failed != nil {
+			s.env.logFailed()
 			return errors.Join(err, failed)
 		}
 	}

@@ -22,6 +22,13 @@ func (c *command) node(ctx context.Context, cfg config.Config, started func(*bro
 	defer stop()
 	log := c.logger(cfg)
 	limitMemory(cfg.Broker.Memory)
+	gave, err := broker.MakeRoom(cfg)
+	if err != nil {
+		return err
+	}
+	if gave {
+		log.Warn("the data disk is full; its reserve is given back to start", "dir", cfg.Broker.DataDir)
+	}
 	store, err := openCatalog(ctx, cfg)
 	if err != nil {
 		return err
