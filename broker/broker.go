@@ -293,10 +293,11 @@ func (b *Broker) Run(ctx context.Context) error {
 
 // stop ends leaderships, closes the logs, gives the registration back and marks the directory clean.
 func (b *Broker) stop() error {
-	if err := b.parts.Close(); err != nil {
+	err := b.parts.Close()
+	b.release()
+	if err != nil {
 		return fmt.Errorf("close the logs; the next start scans them: %w", err)
 	}
-	b.release()
 	if !b.kept && !b.stored.Load() {
 		return nil // not every log has been compared with the tier: the next start does it
 	}

@@ -113,13 +113,15 @@ func checkTimestamps(sum record.Summary, now, before, after int64) error {
 	return nil
 }
 
-// appendFailed looks at a failed append: a log that failed for good ends the leadership (H28).
+// appendFailed looks at a failed append: a log that failed for good is not used any more (H28).
 func (p *Partition) appendFailed(err error) error {
 	switch {
 	case errors.Is(err, hotlog.ErrFailed):
-		p.out.Error("the local log has failed; the partition is not served by this process any more", "error", err)
 		p.env.metrics.logFailures.Inc()
-		p.env.logFailed()
+		if !p.failed.Swap(true) {
+			p.out.Error("the local log has failed; the partition is not served by this process any more", "error", err)
+			p.env.logFailed(p, err)
+		}
 	case errors.Is(err, hotlog.ErrDiskFull):
 		p.env.pressure.full()
 	}

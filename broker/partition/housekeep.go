@@ -29,10 +29,7 @@ func (p *Partition) housekeep(now time.Duration) (wantsBounds bool) {
 	next := now + p.rollDue(segs, now)
 	if p.log.FlushDue() {
 		if _, err := p.log.Flush(); err != nil {
-			p.out.Error("flush", "error", err)
-			if p.log.Failed() != nil {
-				p.env.logFailed()
-			}
+			p.out.Error("flush", "error", p.appendFailed(err))
 		}
 	}
 	cfg := p.cfg.Load()

@@ -25,6 +25,7 @@ type Partition struct {
 	// aligned is the newest leader epoch whose leader's log this one agrees with: the one that it led or was
 	// last truncated for in this process; -1 before (R18).
 	aligned  atomic.Int32
+	failed   atomic.Bool // the log has failed, and who has to know does
 	eligible atomic.Bool // the last row that another leads had this log in its ISR or ELR
 	cfg      atomic.Pointer[topicconfig.Topic]
 	out      *slog.Logger
@@ -69,10 +70,10 @@ type environment struct {
 	pressure  *pressure
 	metrics   *metrics
 	lagMax    time.Duration // replica.lag.time.max.ms
-	logFailed func()        // notes, durably, that a write or fsync failed (H28)
 	poke      func()        // wakes the housekeeping
 	pokeISR   func()        // wakes the loop that changes in-sync sets
-	doubt     func()        // wakes the loop that asks the catalog who leads
+	logFailed func(p *Partition, err error)
+	doubt     func() // wakes the loop that asks the catalog who leads
 }
 
 func newPartition(id catalog.PartitionID, name string, cfg topicconfig.Topic, l *hotlog.Log, env *environment, out *slog.Logger) *Partition {

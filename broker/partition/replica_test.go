@@ -11,6 +11,7 @@ import (
 
 	"tidemark/broker/partition"
 	"tidemark/catalog"
+	"tidemark/hotlog"
 	"tidemark/record"
 )
 
@@ -267,4 +268,18 @@ func TestH17_AFalseAlarmCostsALookAtTheCatalog(t *testing.T) {
 	one.part().HeardOf(99)
 	w.until(func() bool { return one.produce(-1, patience, batch("v1")).ErrorCode == 0 }, "1 leads on")
 	require.Equal(t, record.Epoch(0), one.part().LeaderEpoch())
+}
+
+func TestH28_ABrokerWhoseLogFailedHandsOver(t *testing.T) {
+	w := newWorld(t, 2)
+	w.create(nil)
+	one := w.nodes[1]
+	one.part().BreakLog()
+	require.ErrorIs(t, <-one.ended, hotlog.ErrFailed, "the broker ends, and gives everything up")
+	one.kill()
+	data, err := hotlog.OpenDataDir(hotlog.DataDirOptions{Path: one.dir})
+	require.NoError(t, err)
+	_, may := data.MayKeepIncarnation()
+	require.False(t, may, "its next life is another")
+	require.NoError(t, data.Close())
 }

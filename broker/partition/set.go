@@ -64,6 +64,7 @@ type Set struct {
 	wakeISR chan struct{}
 	isrAway bool // the last change of in-sync sets got no answer; only runISR uses it
 	doubts  chan struct{}
+	broken  chan error // a log of a partition that others can lead has failed
 	notices notices
 	savedHW map[catalog.PartitionID]record.Offset // as the last life left them; not changed
 
@@ -99,7 +100,7 @@ func NewSet(o SetOptions) *Set {
 		o.LagMax = 30 * time.Second
 	}
 	s := &Set{
-		opts: o, wake: make(chan struct{}, 1), wakeISR: make(chan struct{}, 1), doubts: make(chan struct{}, 1),
+		opts: o, wake: make(chan struct{}, 1), wakeISR: make(chan struct{}, 1), doubts: make(chan struct{}, 1), broken: make(chan error, 1),
 		notices: notices{wake: make(chan struct{}, 1)}, pool: fetcher.New(o.Replication),
 		parts: map[catalog.PartitionID]*Partition{}, want: map[catalog.PartitionID]wanted{},
 		fails: map[catalog.PartitionID]error{},
@@ -109,18 +110,11 @@ func NewSet(o SetOptions) *Set {
 		mono: func() time.Duration { return time.Since(began) }, wall: time.Now,
 		pressure: &pressure{disk: o.Data, produceMark: o.ProduceMark, endMark: o.EndMark, reserve: o.Reserve, out: o.Log},
 		metrics:  newMetrics(o.Registerer), lagMax: o.LagMax, poke: s.poke,
-		pokeISR: s.pokeISR, doubt: s.doubt,
+		pokeISR: s.pokeISR, doubt: s.doubt, logFailed: s.logFailed,
 	}
 	s.savedHW = s.loadHW()
 	s.publishLocked()
 	return s
-}
-
-// markFailed makes the next start an unclean one with a new incarnation (H4, H28).
-func (s *Set) markFailed() {
-	if err := s.opts.Data.MarkFailed(); err != nil {
-		s.opts.Log.Error("mark the data directory as one that a write failed in", "error", err)
-	}
 }
 
 func (s *Set) poke() {
@@ -192,8 +186,8 @@ func (s *Set) publishLocked() {
 	s.env.metrics.offline.Set(float64(len(s.fails)))
 }
 
-// Run does the housekeeping of all partitions until ctx ends: rolls, flushes, freeing, retention, and
-// whatever Reconcile could not do at once.
+// Run does the housekeeping of all partitions until ctx ends: rolls, flushes, freeing, retention, following, in-sync
+// sets, and whatever Reconcile could not do at once. It fails if the log of a replicated partition has failed.
 func (s *Set) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runLocal(ctx) })
@@ -201,9 +195,36 @@ func (s *Set) Run(ctx context.Context) error {
 	g.Go(func() error { return s.pool.Run(ctx) })
 	g.Go(func() error { return s.runISR(ctx) })
 	g.Go(func() error { return s.runHW(ctx) })
+	g.Go(func() error {
+		select {
+		case err := <-s.broken:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
 	g.Go(func() error { return s.runDoubts(ctx) })
 	g.Go(func() error { return s.runNotices(ctx) })
 	return g.Wait()
+}
+
+// logFailed is called once for each log that has failed. The next start of the directory gets a new incarnation. If
+// others can lead the partition, this broker stops and hands over what it leads: there is one disk under all of
+// it, and a broker that only refuses would keep the leadership as long as it keeps its lease (H28).
+func (s *Set) logFailed(p *Partition, err error) {
+	if e := s.opts.Data.MarkFailed(); e != nil {
+		s.opts.Log.Error("the data directory does not even take the mark of its failure", "error", e)
+	}
+	s.mu.RLock()
+	replicas := len(s.want[p.ID].row.Replicas)
+	s.mu.RUnlock()
+	if replicas < 2 {
+		return
+	}
+	select {
+	case s.broken <- fmt.Errorf("%s-%d: %w", p.Name, p.ID.Partition, err):
+	default:
+	}
 }
 
 // round is how often the housekeeping looks even if nothing wakes it.
@@ -373,10 +394,9 @@ func (s *Set) Close() error {
 		return nil
 	}
 	err := s.opts.Data.CloseLogs(logs)
-	for _, l := range logs {
+	for i, l := range logs {
 		if failed := l.Failed(); failed != nil {
-			s.env.logFailed()
-			return errors.Join(err, failed)
+			return errors.Join(err, all[i].appendFailed(failed))
 		}
 	}
 	return err

@@ -64,6 +64,7 @@ type node struct {
 	running sync.WaitGroup
 	cut     sync.Map // addresses that it cannot reach
 	up      bool
+	ended   chan error // of the set's Run
 }
 
 // reach is the catalog as one broker reaches it, or does not.
@@ -179,7 +180,8 @@ func (n *node) start(keep catalog.Incarnation) {
 		Catalog: n.store, Log: log, Registerer: prometheus.NewRegistry(),
 	})
 	n.running.Go(func() { _ = server.Run(ctx, h); h.Wait() })
-	n.running.Go(func() { _ = n.set.Run(ctx) })
+	n.ended = make(chan error, 1)
+	n.running.Go(func() { n.ended <- n.set.Run(ctx) })
 	n.running.Go(func() { _ = n.pulled.Run(ctx) })
 	n.running.Go(func() { _ = n.tier.Run(ctx) })
 }
