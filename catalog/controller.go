@@ -29,6 +29,11 @@ type BrokerLease struct {
 type Leases struct {
 	Brokers    []BrokerLease
 	Controller Controller
+	// Rewound says that the catalog has lost commits and waits to be repaired (H2).
+	Rewound bool
+	// Server tells database servers apart: another number is another server, or one that was started
+	// again, which may have lost what the last one had.
+	Server int64
 }
 
 // SlotMove gives a coordinator slot to a broker, or to nobody.

@@ -70,6 +70,7 @@ type Store interface {
 	Offsets
 	CoordinatorSlots
 	Controllers
+	Rewinds
 	Inventory
 	Restores
 	// Close ends all connections; calls in flight fail.

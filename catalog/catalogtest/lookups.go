@@ -80,3 +80,63 @@ func Lookups(w *World, p catalog.PartitionID, n int) {
 		w.T.Logf("%d rows: %s p50 %v, p99 %v", n, name, ds[len(ds)/2], ds[len(ds)*99/100])
 	}
 }
+
+// Upkeep does to a partition that FillSQL has filled with n rows what goes on all the time: retention of
+// one row, listing from somewhere, a publish. Each stays O(result), and logs how long it took.
+func Upkeep(p *Partition, n int) {
+	p.T.Helper()
+	const tries = 500
+	r := rand.New(rand.NewPCG(3, 4))
+	took := map[string][]time.Duration{}
+	timed := func(name string, call func() error) {
+		began := time.Now()
+		err := call()
+		took[name] = append(took[name], time.Since(began))
+		require.NoError(p.T, err, name)
+	}
+	for i := range tries {
+		timed("MoveStart past one row", func() error {
+			b, more, err := p.S.MoveStart(p.Ctx, p.ID, p.Guard, record.Offset(10*(i+1)))
+			require.False(p.T, more)
+			require.EqualValues(p.T, 10*(i+1), b.Start)
+			return err
+		})
+		timed("ListSegments, 200 rows", func() error {
+			from := record.Offset(10 * (tries + r.IntN(n-tries-201)))
+			rows, err := p.S.ListSegments(p.Ctx, p.ID, from, 200)
+			require.Len(p.T, rows, 200)
+			require.Equal(p.T, from, rows[0].Base)
+			return err
+		})
+		s := p.Announce(p.Segment(record.Offset(10*(n+i)), record.Offset(10*(n+i+1))))
+		timed("Publish", func() error {
+			_, err := p.S.Publish(p.Ctx, p.Guard, s)
+			return err
+		})
+	}
+	row, err := p.S.SegmentAtTime(p.Ctx, p.ID, 0)
+	require.NoError(p.T, err)
+	require.EqualValues(p.T, 10*tries, row.Base, "what was removed is not found by time")
+	for name, ds := range took {
+		slices.Sort(ds)
+		p.T.Logf("%d rows: %s p50 %v, p99 %v", n, name, ds[len(ds)/2], ds[len(ds)*99/100])
+	}
+	Pages(p.World, n)
+}
+
+// Pages goes through all rows by id, as a full checkpoint does.
+func Pages(w *World, n int) {
+	w.T.Helper()
+	began, seen := time.Now(), 0
+	for after := catalog.SegmentID(0); ; {
+		rows, err := w.S.SegmentsAfter(w.Ctx, after, 2000)
+		require.NoError(w.T, err)
+		seen += len(rows)
+		if len(rows) < 2000 {
+			break
+		}
+		after = rows[len(rows)-1].ID
+	}
+	require.GreaterOrEqual(w.T, seen, n)
+	w.T.Logf("%d rows: all of them by id, in pages %v", n, time.Since(began))
+}

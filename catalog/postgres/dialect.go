@@ -9,6 +9,7 @@ import (
 func dialect() relational.Dialect {
 	return relational.Dialect{
 		Now:        `clock_timestamp()`,
+		Server:     `(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint`,
 		Millis:     func(expr string) string { return `(extract(epoch FROM ` + expr + `) * 1000)::bigint` },
 		FromMillis: func(expr string) string { return `to_timestamp(` + expr + ` / 1000.0)` },
 		Ago: func(param string) string {

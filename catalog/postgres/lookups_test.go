@@ -57,6 +57,7 @@ func TestLookupsAreProbesHoweverManyRows(t *testing.T) {
 		require.LessOrEqual(t, out[0].Plan.read(t), plan.most, "%s: %s", plan.name, text)
 	}
 	catalogtest.Lookups(w, p.ID, n)
+	catalogtest.Upkeep(p, n)
 }
 
 // node is a node of a plan as EXPLAIN shows it.

@@ -31,7 +31,10 @@ func holdsController(guard, row catalog.Controller) error {
 // Leases reads the leases of all brokers and the controller's.
 func (s *Store) Leases(ctx context.Context) (catalog.Leases, error) {
 	var out catalog.Leases
-	err := s.db.Read(ctx, readController("", &out.Controller),
+	err := s.db.Read(ctx, Stmt{SQL: s.sql.leases, Row: func(r Row) error {
+		c := &out.Controller
+		return r.Scan((*int32)(&c.Broker), (*int64)(&c.Incarnation), &c.Epoch, &c.Lease, &out.Rewound, &out.Server)
+	}},
 		Stmt{SQL: `SELECT id, incarnation, lease, live FROM brokers ORDER BY id`, Row: func(r Row) error {
 			var b catalog.BrokerLease
 			err := r.Scan((*int32)(&b.ID), (*int64)(&b.Incarnation), &b.Lease, &b.Live)

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 // departure is a transaction in which brokers go: what it has read under its locks.
 type departure struct {
 	controller catalog.Controller
+	rewound    bool
 	brokers    map[catalog.BrokerID]brokerRow // of those who are to leave
 	registered []catalog.Broker               // all of them
 	parts      []partitionRow
@@ -22,7 +24,7 @@ type departure struct {
 // read locks everything that the departure of ids may touch, in the order of the house.
 func (d *departure) read(s *Store, tx Tx, ids []catalog.BrokerID, lockController string) error {
 	*d = departure{brokers: make(map[catalog.BrokerID]brokerRow, len(ids))}
-	return tx.Read(readController(lockController, &d.controller),
+	return tx.Read(readController(lockController, &d.controller), unlessRewound(&d.rewound),
 		Stmt{SQL: s.sql.leaving, Args: []any{encode(ids)}, Lock: "FOR UPDATE", Row: func(r Row) error {
 			b := brokerRow{found: true}
 			var id catalog.BrokerID
@@ -141,7 +143,7 @@ func (s *Store) TakeOut(ctx context.Context, c catalog.Controller, dead []catalo
 		if err := d.read(s, tx, ids, "FOR SHARE"); err != nil {
 			return err
 		}
-		if err := holdsController(c, d.controller); err != nil {
+		if err := errors.Join(refuseRewound(d.rewound), holdsController(c, d.controller)); err != nil {
 			return err
 		}
 		gone = nil
@@ -184,6 +186,9 @@ func (s *Store) Release(ctx context.Context, id catalog.BrokerID, inc catalog.In
 		}
 		if !row.live {
 			return ErrDone
+		}
+		if d.rewound {
+			decide = nil // what the rows say of sets is not to be relied on
 		}
 		if err := d.queue(s, tx, ids, decide); err != nil {
 			return err

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,13 +39,14 @@ func (s *Store) Elect(ctx context.Context, c catalog.Controller, es []catalog.El
 		var rows []partitionRow
 		known := map[catalog.BrokerID]brokerRow{}
 		var controller catalog.Controller
-		err := tx.Read(readController("FOR SHARE", &controller),
+		var rewound bool
+		err := tx.Read(readController("FOR SHARE", &controller), unlessRewound(&rewound),
 			Stmt{SQL: s.sql.registered, Args: []any{encode(brokers)}, Lock: "FOR KEY SHARE", Row: appendRegistered(known)},
 			Stmt{SQL: s.sql.electing, Args: []any{namePartitions(ids)}, Lock: "FOR UPDATE OF p", Row: appendPartition(&rows)})
 		if err != nil {
 			return err
 		}
-		if err := holdsController(c, controller); err != nil {
+		if err := errors.Join(refuseRewound(rewound), holdsController(c, controller)); err != nil {
 			return err
 		}
 		for _, p := range rows {

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -53,10 +54,11 @@ func (s *Store) AlterISR(ctx context.Context, b catalog.BrokerID, inc catalog.In
 	var version catalog.Version
 	err := s.write(ctx, func(tx Tx) error {
 		known := map[catalog.BrokerID]brokerRow{}
-		err := tx.Read(
+		var rewound bool
+		err := tx.Read(unlessRewound(&rewound),
 			Stmt{SQL: s.sql.registered, Args: []any{encode(brokers)}, Lock: "FOR KEY SHARE", Row: appendRegistered(known)},
 			Stmt{SQL: s.sql.electing, Args: []any{namePartitions(ids)}, Lock: "FOR UPDATE OF p", Row: appendPartition(&rows)})
-		if err != nil {
+		if err := errors.Join(err, refuseRewound(rewound)); err != nil {
 			return err
 		}
 		changed = w.apply(rows, known)

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"tidemark/catalog"
@@ -20,9 +21,10 @@ func (s *Store) Move(ctx context.Context, ms []catalog.Move) ([]error, error) {
 	err := s.write(ctx, func(tx Tx) error {
 		var live []catalog.Broker
 		var rows []partitionRow
-		err := tx.Read(lockLive(&live),
+		var rewound bool
+		err := tx.Read(unlessRewound(&rewound), lockLive(&live),
 			Stmt{SQL: s.sql.electing, Args: []any{namePartitions(ids)}, Lock: "FOR UPDATE OF p", Row: appendPartition(&rows)})
-		if err != nil {
+		if err := errors.Join(err, refuseRewound(rewound)); err != nil {
 			return err
 		}
 		changed := beginMoves(ms, rows, live, errs)

@@ -66,6 +66,8 @@ type Column struct {
 type Dialect struct {
 	// Now is the database's time, in the form of its time columns.
 	Now string
+	// Server is a number that tells this server's life from another's.
+	Server string
 	// Millis turns a time column into milliseconds, FromMillis a number of them into a time.
 	Millis, FromMillis func(expr string) string
 	// Ago is the time that lies the milliseconds of a parameter before now.

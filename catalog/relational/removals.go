@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,12 +53,13 @@ func (s *Store) MoveStart(ctx context.Context, p catalog.PartitionID, g catalog.
 	err := s.write(ctx, func(tx Tx) error {
 		var row locked
 		var below []doomed
-		err := tx.Read(lockPartition(p, "FOR UPDATE", &row), Stmt{
+		var rewound bool
+		err := tx.Read(unlessRewound(&rewound), lockPartition(p, "FOR UPDATE", &row), Stmt{
 			SQL:  `SELECT id, bytes, next, key, attempt` + ofPartition + ` AND base < $3 ORDER BY base LIMIT $4`,
 			Args: []any{p.Topic.Hex(), p.Partition, int64(o), StepRows + 1},
 			Row:  appendDoomed(&below),
 		})
-		if err != nil {
+		if err := errors.Join(err, refuseRewound(rewound)); err != nil {
 			return err
 		}
 		if err := row.holds(p, g, true); err != nil {

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"tidemark/catalog"
@@ -64,10 +65,11 @@ func (s *Store) AssignSlots(ctx context.Context, c catalog.Controller, moves []c
 		var row catalog.Controller
 		var live []catalog.Broker
 		var held []catalog.SlotGuard
-		if err := tx.Read(readController("FOR SHARE", &row), lockLive(&live), lockAllSlots(&held)); err != nil {
+		var rewound bool
+		if err := tx.Read(readController("FOR SHARE", &row), unlessRewound(&rewound), lockLive(&live), lockAllSlots(&held)); err != nil {
 			return err
 		}
-		if err := holdsController(c, row); err != nil {
+		if err := errors.Join(refuseRewound(rewound), holdsController(c, row)); err != nil {
 			return err
 		}
 		if out = moved(held, moves, live); len(out) == 0 {

@@ -8,7 +8,7 @@ type text struct {
 	ledger, pulled                          string
 	setPartitions, addPartitions            string
 	electing, registered, bounds            string
-	leaving, endBrokers, setSlots           string
+	leases, leaving, endBrokers, setSlots   string
 	involved                                func(param string) string
 	setConfigs                              string
 	intents, putIntent                      string
@@ -45,6 +45,7 @@ func (t *text) cluster() {
 	t.pruneLedger = `DELETE FROM ledger WHERE at < ` + d.Ago("$1") + ` AND version < ` + currentVersion
 	t.pruneTombstones = `DELETE FROM tombstones WHERE at < ` + d.Ago("$1")
 	t.registered = `SELECT id, incarnation, live FROM brokers WHERE id IN ` + d.List("$1", "int") + ` ORDER BY id`
+	t.leases = `SELECT broker, incarnation, epoch, lease, rewound, ` + d.Server + ` FROM controller`
 	t.leaving = `SELECT id, incarnation, lease, live, attempt FROM brokers WHERE id IN ` + d.List("$1", "int") + ` ORDER BY id`
 	t.endBrokers = `UPDATE brokers SET live = FALSE, version = ` + currentVersion + ` WHERE id IN ` + d.List("$1", "int")
 	t.setConfigs = `INSERT INTO topic_configs (topic, name, value) SELECT $1::uuid, e.name, e.value FROM ` +

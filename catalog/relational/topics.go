@@ -55,11 +55,14 @@ func (s *Store) CreateTopic(ctx context.Context, t catalog.NewTopic) (catalog.To
 		var live []catalog.Broker
 		var same, other topicRow
 		configs := map[string]string{}
-		err := tx.Read(lockLive(&live), readTopic(`id = $1::uuid`, t.ID.Hex(), "FOR KEY SHARE", &same),
+		var rewound bool
+		err := tx.Read(unlessRewound(&rewound), lockLive(&live), readTopic(`id = $1::uuid`, t.ID.Hex(), "FOR KEY SHARE", &same),
 			readTopic(`name = $1 AND NOT deleted`, t.Name, "", &other), readConfigs(t.ID, configs))
 		switch {
 		case err != nil:
 			return err
+		case rewound:
+			return refuseRewound(rewound)
 		case same.found && (same.deleted || same.topic.Name != t.Name):
 			return fmt.Errorf("%w: topic id %s was given to %q", catalog.ErrInvalid, t.ID, same.topic.Name)
 		case same.found:
@@ -150,12 +153,14 @@ func (s *Store) queueConfigs(tx Tx, id catalog.TopicID, set map[string]string) {
 func (s *Store) DeleteTopic(ctx context.Context, id catalog.TopicID) error {
 	return s.write(ctx, func(tx Tx) error {
 		var row topicRow
-		var buried bool
-		err := tx.Read(readTopic(`id = $1::uuid`, id.Hex(), "FOR UPDATE", &row),
+		var buried, rewound bool
+		err := tx.Read(unlessRewound(&rewound), readTopic(`id = $1::uuid`, id.Hex(), "FOR UPDATE", &row),
 			Stmt{SQL: `SELECT version FROM tombstones WHERE topic = $1::uuid`, Args: []any{id.Hex()}, Row: one(&buried)})
 		switch {
 		case err != nil:
 			return err
+		case rewound:
+			return refuseRewound(rewound)
 		case row.deleted || buried:
 			return ErrDone
 		case !row.found:
@@ -178,10 +183,13 @@ func (s *Store) AddPartitions(ctx context.Context, id catalog.TopicID, total int
 	return s.write(ctx, func(tx Tx) error {
 		var live []catalog.Broker
 		var row topicRow
-		err := tx.Read(lockLive(&live), readTopic(`id = $1::uuid`, id.Hex(), "FOR UPDATE", &row))
+		var rewound bool
+		err := tx.Read(unlessRewound(&rewound), lockLive(&live), readTopic(`id = $1::uuid`, id.Hex(), "FOR UPDATE", &row))
 		switch {
 		case err != nil:
 			return err
+		case rewound:
+			return refuseRewound(rewound)
 		case !row.found || row.deleted:
 			return fmt.Errorf("%w: %s", catalog.ErrUnknownTopic, id)
 		case total <= row.partitions:

@@ -14,6 +14,7 @@ func dialect() relational.Dialect {
 	same := func(expr string) string { return expr }
 	return relational.Dialect{
 		Now:        now,
+		Server:     `0`,
 		Millis:     same,
 		FromMillis: same,
 		Ago:        func(param string) string { return `(` + now + ` - ` + param + `)` },

@@ -60,4 +60,5 @@ func TestLookupsAreProbesHoweverManyRows(t *testing.T) {
 		require.NotContains(t, strings.Join(steps, "\n"), "TEMP B-TREE")
 	}
 	catalogtest.Lookups(w, p.ID, n)
+	catalogtest.Upkeep(p, n)
 }
