@@ -38,7 +38,7 @@ func (p *Partition) Append(records []byte, acks int16) (Appended, error) {
 	if acks == AcksAll && !lead.enough() {
 		return Appended{}, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughReplicas, lead.inSync.Load(), lead.minISR.Load())
 	}
-	if p.env.pressure.refuseProduce() {
+	if p.env.pressure.refuseProduce(len(records)) {
 		return Appended{}, fmt.Errorf("%w: above the first mark", hotlog.ErrDiskFull)
 	}
 	now := p.env.wall().UnixMilli()

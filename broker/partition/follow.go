@@ -170,7 +170,7 @@ func (f *following) Append(batches []byte, hw, start record.Offset) error {
 
 func (f *following) append(batches []byte) error {
 	p := f.p
-	if p.env.pressure.refuseAppend() {
+	if p.env.pressure.refuseAppend(len(batches)) {
 		return fmt.Errorf("%w: above the second mark", hotlog.ErrDiskFull)
 	}
 	last, _ := p.log.Epochs().Latest()

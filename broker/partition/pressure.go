@@ -2,6 +2,7 @@ package partition
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"tidemark/hotlog"
@@ -29,32 +30,63 @@ type pressure struct {
 	reserve              int64
 	out                  *slog.Logger
 
+	// left is how many bytes may be appended before the disk is looked at again: half of what there is to
+	// the next mark, so that no speed passes a mark between two looks.
+	left atomic.Int64
+	news atomic.Bool // the level has changed and nobody has heard it
+
 	released bool // the ballast is known to be gone; only measure uses it
+
+	mu sync.Mutex // one look at a time
 
 	level atomic.Int32 // 0 none, 1 below the produce mark, 2 below the append mark
 }
 
-func (d *pressure) refuseProduce() bool { return d.level.Load() > 0 }
-func (d *pressure) refuseAppend() bool  { return d.level.Load() > 1 }
-func (d *pressure) rollEarly() bool     { return d.level.Load() > 0 }
+// leastLeft is how much is appended between two looks at least.
+const leastLeft = 256 << 10
+
+// refuseProduce says whether a client's append of so many bytes is refused, refuseAppend whether a follower's is.
+func (d *pressure) refuseProduce(bytes int) bool { return d.above(0, bytes) }
+func (d *pressure) refuseAppend(bytes int) bool  { return d.above(1, bytes) }
+func (d *pressure) rollEarly() bool              { return d.level.Load() > 0 }
+
+func (d *pressure) above(level int32, bytes int) bool {
+	if d.level.Load() > level {
+		return true
+	}
+	if d.left.Add(-int64(bytes)) < 0 {
+		d.look()
+	}
+	return d.level.Load() > level
+}
 
 // full notes that a write met a full disk, whatever the marks say; the next measurement decides again.
 func (d *pressure) full() { d.level.CompareAndSwap(0, 1) }
 
-// measure looks at the disk and reports whether the level has changed.
+// measure looks at the disk and reports whether the level has changed since the last call.
 func (d *pressure) measure() bool {
+	if free, total, ok := d.look(); ok {
+		d.keepBallast(free, total, d.level.Load())
+	}
+	return d.news.Swap(false)
+}
+
+func (d *pressure) look() (free, total int64, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	free, total, err := d.disk.FreeSpace()
 	if err != nil {
-		return false
+		return 0, 0, false
 	}
-	level := int32(0)
+	end, produce := min(d.endMark, total/20), min(d.produceMark, total/10)
+	level, mark := int32(0), produce
 	switch {
-	case free < min(d.endMark, total/20):
-		level = 2
-	case free < min(d.produceMark, total/10):
-		level = 1
+	case free < end:
+		level, mark = 2, 0
+	case free < produce:
+		level, mark = 1, end
 	}
-	d.keepBallast(free, total, level)
+	d.left.Store(max((free-mark)/2, leastLeft))
 	old := d.level.Swap(level)
 	switch {
 	case level > old:
@@ -62,7 +94,10 @@ func (d *pressure) measure() bool {
 	case level < old:
 		d.out.Info("the data disk has space again", "free_bytes", free, "level", level)
 	}
-	return level != old
+	if level != old {
+		d.news.Store(true)
+	}
+	return free, total, true
 }
 
 // keepBallast gives the ballast back on a disk that is all but full, and makes it where there is space.

@@ -41,15 +41,33 @@ func TestH18_TwoMarksAndAReserve(t *testing.T) {
 	} {
 		d.free = row.free << 20
 		p.measure()
-		require.Equal(t, row.produce, !p.refuseProduce(), "produce at %d MiB", row.free)
-		require.Equal(t, row.appends, !p.refuseAppend(), "append at %d MiB", row.free)
+		require.Equal(t, row.produce, !p.refuseProduce(0), "produce at %d MiB", row.free)
+		require.Equal(t, row.appends, !p.refuseAppend(0), "append at %d MiB", row.free)
 		require.Equal(t, row.ballast<<20, d.ballast, "ballast at %d MiB", row.free)
 	}
 	d.free = 500 << 20
 	p.measure()
 	p.full() // a write met a full disk before the next look
-	require.True(t, p.refuseProduce())
-	require.False(t, p.refuseAppend())
+	require.True(t, p.refuseProduce(0))
+	require.False(t, p.refuseAppend(0))
 	p.measure()
-	require.False(t, p.refuseProduce())
+	require.False(t, p.refuseProduce(0))
+}
+
+// A producer that is faster than the looks at the disk passes no mark: what is appended is counted between them.
+func TestH18_NoSpeedPassesAMark(t *testing.T) {
+	d := &fakeDisk{free: 500 << 20}
+	p := &pressure{disk: d, produceMark: 90 << 20, endMark: 40 << 20, out: slog.New(slog.DiscardHandler)}
+	p.measure()
+	const batch = 1 << 20
+	for !p.refuseProduce(batch) {
+		d.free -= batch
+	}
+	require.InDelta(t, 90<<20, d.free, 2*batch)
+	for !p.refuseAppend(batch) {
+		d.free -= batch
+	}
+	require.InDelta(t, 40<<20, d.free, 2*batch)
+	require.True(t, p.measure(), "the housekeeping hears of it")
+	require.False(t, p.measure())
 }
