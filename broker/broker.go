@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -51,6 +50,7 @@ type Broker struct {
 	registered catalog.Registered
 	kept       bool // the incarnation is the one from before the restart
 	stored     atomic.Bool
+	suspected  int64 // the generation since which no object is removed; 0: none (H2)
 	serving    atomic.Bool
 	ran        bool // Run closes the listeners itself
 	closed     bool
@@ -169,13 +169,15 @@ func (b *Broker) openState(ctx context.Context) error {
 		InterBroker: b.opts.Config.Network.InterBroker, LagMax: b.opts.Config.Replication.LagMax,
 		Replication: fetcher.Options{
 			MaxBytes: int(b.opts.Config.Replication.FetchBytes), PartitionBytes: int(b.opts.Config.Replication.PartitionBytes),
+			CatchUp: int64(b.opts.Config.Replication.CatchUp),
 		},
-		CatalogAge: func() time.Duration { return b.follower.Age() },
+		CatalogAge: b.catalogAge,
 		Refresh:    func(ctx context.Context) error { return b.follower.Refresh(ctx) },
 		Log:        b.log, Registerer: b.opts.Registry,
 	})
 	defaults := b.opts.Config.Topics.Defaults
 	b.follower = metadata.NewFollower(b.opts.Catalog, &defaults, b.onImage, b.log)
+	b.follower.OnRewound(b.onRewound)
 	b.control = &controller{
 		store: b.opts.Catalog, member: b.member, self: b.self(), follower: b.follower, log: b.log,
 		metrics: newClusterMetrics(b.opts.Registry), balanceDelay: b.opts.Config.Broker.BalanceDelay, wake: make(chan struct{}, 1),

@@ -105,6 +105,7 @@ type Replication struct {
 	LagMax         time.Duration `env:"REPLICA_LAG_MAX" envDefault:"30s" min:"100ms" max:"1h" doc:"Time for which a follower may lack the end of the log before it leaves the in-sync set. One whose broker is gone leaves with its lease. Kafka's replica.lag.time.max.ms."`
 	FetchBytes     Bytes         `env:"REPLICA_FETCH_MAX_BYTES" envDefault:"8MiB" min:"1KiB" max:"1GiB" doc:"Memory for the answer of one leader; one whole batch may be larger."`
 	PartitionBytes Bytes         `env:"REPLICA_FETCH_PARTITION_BYTES" envDefault:"1MiB" min:"1KiB" max:"1GiB" doc:"One partition's share of it."`
+	CatchUp        Bytes         `env:"REPLICATION_BANDWIDTH" envDefault:"0" min:"0" max:"1TiB" doc:"Bytes a second that this broker copies for replicas that are not in sync, all together, so that moves and returns leave room for clients. 0: no limit. Kafka's follower.replication.throttled.rate."`
 }
 
 // Topics says how topics come to be and what they have by default.
@@ -147,6 +148,8 @@ func (c Config) BrokerFacts() topicconfig.BrokerFacts {
 		FetchSessions: c.Network.FetchSessions, UploadBytesPerSecond: int64(c.Tier.UploadBandwidth),
 		OffsetsRetention: c.Groups.OffsetsRetention, OffsetMetadataMax: c.Groups.OffsetMetadataMax,
 		GroupRebalanceDelay: c.Groups.InitialRebalanceDelay, GroupMinSession: c.Groups.MinSession,
+		ReplicaLagMax: c.Replication.LagMax, ReplicaFetchBytes: int64(c.Replication.FetchBytes),
+		ReplicaPartitionBytes: int64(c.Replication.PartitionBytes), ReplicationBandwidth: int64(c.Replication.CatchUp),
 		GroupMaxSession: c.Groups.MaxSession, GroupMaxSize: c.Groups.MaxSize,
 		ProducerIDExpiration: c.Disk.ProducerIDExpiration, Set: c.Set,
 	}

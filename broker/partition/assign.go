@@ -36,9 +36,10 @@ func (s *Set) assign() {
 		if w, ok := s.want[id]; f == nil || !ok || w.row.Leader != f.leader || w.row.LeaderEpoch != f.epoch {
 			continue
 		}
+		self := catalog.Member{Broker: s.opts.Broker, Incarnation: s.opts.Incarnation}
 		t := targets[f.leader]
 		t.Addr = s.peers[f.leader]
-		t.Parts = append(t.Parts, fetcher.Assignment{ID: id, Topic: p.Name, Epoch: f.epoch, Replica: f})
+		t.Parts = append(t.Parts, fetcher.Assignment{ID: id, Topic: p.Name, Epoch: f.epoch, Replica: f, CatchingUp: !slices.Contains(s.want[id].row.ISR, self)})
 		targets[f.leader] = t
 	}
 	s.pool.Assign(targets)

@@ -35,6 +35,11 @@ type BrokerFacts struct {
 	ShutdownTimeout      time.Duration
 	FetchSessions        int
 
+	ReplicaLagMax         time.Duration
+	ReplicaFetchBytes     int64
+	ReplicaPartitionBytes int64
+	ReplicationBandwidth  int64
+
 	// Set says which variables the process was given (TIDEMARK_…); the rest are built-in defaults.
 	Set map[string]bool
 }
@@ -112,6 +117,11 @@ var brokerFacts = []fact{
 	{"queued.max.request.bytes", Long, "TIDEMARK_REQUEST_MEMORY", number(func(f BrokerFacts) int64 { return f.RequestMemory })},
 	{"fetch.max.bytes", Int, "TIDEMARK_FETCH_MAX_BYTES", number(func(f BrokerFacts) int64 { return f.FetchMaxBytes })},
 	{"max.incremental.fetch.session.cache.slots", Int, "TIDEMARK_FETCH_SESSIONS", number(func(f BrokerFacts) int { return f.FetchSessions })},
+	{"replica.lag.time.max.ms", Long, "TIDEMARK_REPLICA_LAG_MAX", millis(func(f BrokerFacts) time.Duration { return f.ReplicaLagMax })},
+	{"replica.fetch.response.max.bytes", Int, "TIDEMARK_REPLICA_FETCH_MAX_BYTES", number(func(f BrokerFacts) int64 { return f.ReplicaFetchBytes })},
+	{"replica.fetch.max.bytes", Int, "TIDEMARK_REPLICA_FETCH_PARTITION_BYTES", number(func(f BrokerFacts) int64 { return f.ReplicaPartitionBytes })},
+	{"follower.replication.throttled.rate", Long, "TIDEMARK_REPLICATION_BANDWIDTH",
+		unlimited(maxInt64, func(f BrokerFacts) int64 { return f.ReplicationBandwidth })},
 	{"offsets.retention.minutes", Int, "TIDEMARK_OFFSETS_RETENTION", minutes(func(f BrokerFacts) time.Duration { return f.OffsetsRetention })},
 	{"offsets.topic.num.partitions", Int, "Coordinator slots; offsets are kept in the catalog.", fixed("64")},
 	{"offset.metadata.max.bytes", Int, "TIDEMARK_OFFSET_METADATA_MAX_BYTES", number(func(f BrokerFacts) int { return f.OffsetMetadataMax })},

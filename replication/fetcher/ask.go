@@ -178,4 +178,7 @@ func (f *fetcher) take(id catalog.PartitionID, a *kmsg.FetchResponseTopicPartiti
 		return
 	}
 	f.pool.metrics.bytes.Add(float64(len(a.RecordBatches)))
+	if p.CatchingUp {
+		f.pool.catchUp.spend(len(a.RecordBatches), time.Now())
+	}
 }

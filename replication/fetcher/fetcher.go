@@ -98,6 +98,7 @@ func (f *fetcher) adopt() {
 	kept := make(map[catalog.PartitionID]*part, len(t.Parts))
 	for _, a := range t.Parts {
 		if old := f.parts[a.ID]; old != nil && old.Epoch == a.Epoch && old.Replica == a.Replica {
+			old.CatchingUp = a.CatchingUp
 			kept[a.ID] = old
 			continue
 		}
@@ -191,6 +192,15 @@ func (f *fetcher) round(ctx context.Context) (wait time.Duration, err error) {
 		case diverging:
 			ask = append(ask, p)
 		case fetching:
+			if p.CatchingUp {
+				if pause := f.pool.catchUp.pause(now); pause > 0 {
+					p.retryAt = now.Add(pause)
+					if next.IsZero() || p.retryAt.Before(next) {
+						next = p.retryAt
+					}
+					continue
+				}
+			}
 			fetch = append(fetch, p)
 		}
 	}

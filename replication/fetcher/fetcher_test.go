@@ -399,3 +399,46 @@ func TestConnRefusesWhatIsNoAnswer(t *testing.T) {
 		require.NoError(t, errors.Join(c.Close()))
 	}
 }
+
+func TestCatchingUpIsPaidOff(t *testing.T) {
+	a := allowance{perSecond: 1000}
+	now := time.Now()
+	require.Zero(t, a.pause(now))
+	a.spend(100, now)
+	require.Equal(t, 100*time.Millisecond, a.pause(now))
+	require.Zero(t, a.pause(now.Add(100*time.Millisecond)))
+	a.spend(1_000_000, now)
+	require.Equal(t, longPause, a.pause(now), "it is looked at again")
+	free := allowance{}
+	free.spend(1<<30, now)
+	require.Zero(t, free.pause(now))
+}
+
+func TestAReplicaThatCatchesUpLeavesTheOthersAlone(t *testing.T) {
+	l := &fakeLeader{t: t, end: 3}
+	l.topic = catalog.NewUUID()
+	a, b := &fakeLog{log: "abc"}, &fakeLog{log: "abc"}
+	l.script = []func(*kmsg.FetchRequest) *kmsg.FetchResponse{
+		func(*kmsg.FetchRequest) *kmsg.FetchResponse {
+			return fetched(77, l.topic, part1{0, nil, "slow"}, part1{1, nil, "d"})
+		},
+	}
+	p := New(Options{Self: catalog.Member{Broker: 2, Incarnation: 9}, Dial: l.dial, MaxWait: time.Millisecond, CatchUp: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	id := func(part int32) catalog.PartitionID { return catalog.PartitionID{Topic: l.topic, Partition: part} }
+	p.Assign(map[catalog.BrokerID]Target{1: {Addr: "leader", Parts: []Assignment{
+		{ID: id(0), Topic: "t", Epoch: 5, Replica: a, CatchingUp: true}, {ID: id(1), Topic: "t", Epoch: 5, Replica: b},
+	}}})
+	l.until(func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.seen) > 20
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Contains(t, l.seen[1], "-[0]", "it is left out until what it copied is paid off")
+	require.NotContains(t, strings.Join(l.seen[2:], ""), " 0@")
+}

@@ -51,6 +51,8 @@ type Assignment struct {
 	Topic   string
 	Epoch   record.Epoch
 	Replica Replica
+	// CatchingUp: the replica is not in sync, so nobody waits for it; Options.CatchUp bounds what it copies.
+	CatchingUp bool
 }
 
 // Target is one leader: where it listens, and what it leads of ours.
@@ -70,8 +72,10 @@ type Options struct {
 	// MaxBytes bounds an answer (8 MiB), PartitionBytes one partition's share of it (1 MiB); one whole batch
 	// may be larger.
 	MaxBytes, PartitionBytes int
-	Log                      *slog.Logger
-	Registerer               prometheus.Registerer
+	// CatchUp is how many bytes a second all replicas that are not in sync copy together; 0: no limit.
+	CatchUp    int64
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
 }
 
 func (o Options) withDefaults() Options {
@@ -98,6 +102,7 @@ func (o Options) withDefaults() Options {
 type Pool struct {
 	o       Options
 	metrics *metrics
+	catchUp allowance
 
 	mu       sync.Mutex // guards what follows; a leaf
 	ctx      context.Context
@@ -107,7 +112,10 @@ type Pool struct {
 
 // New returns a pool that follows nothing.
 func New(o Options) *Pool {
-	return &Pool{o: o.withDefaults(), metrics: newMetrics(o.Registerer), fetchers: map[catalog.BrokerID]*fetcher{}}
+	return &Pool{
+		o: o.withDefaults(), metrics: newMetrics(o.Registerer), catchUp: allowance{perSecond: o.CatchUp},
+		fetchers: map[catalog.BrokerID]*fetcher{},
+	}
 }
 
 // Connect opens a connection to a broker, for one who wants to tell it something.
