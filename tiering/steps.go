@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"tidemark/catalog"
 	"tidemark/record"
@@ -115,6 +116,9 @@ func (t *Tier) request(c chunkRef) cache.Request {
 	}}
 }
 
+// yieldEvery is after how many bytes the checking of a chunk yields to who waits for little.
+const yieldEvery = 256 << 10
+
 // checkBatches wants whole batches with the right CRC, rising within the object's range (P2).
 func checkBatches(b []byte, tail *object.Tail) error {
 	next := tail.Base
@@ -132,6 +136,9 @@ func checkBatches(b []byte, tail *object.Tail) error {
 		}
 		if h.BaseOffset < next || h.NextOffset() > tail.Next {
 			return fmt.Errorf("batch [%d,%d) out of order or of [%d,%d)", h.BaseOffset, h.NextOffset(), tail.Base, tail.Next)
+		}
+		if len(b)/yieldEvery != len(rest)/yieldEvery {
+			runtime.Gosched()
 		}
 		next, b = h.NextOffset(), rest
 	}

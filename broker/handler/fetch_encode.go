@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kbin"
@@ -227,6 +228,7 @@ func copyPiece(w *wire.Writer, x partition.Piece) error {
 			return err
 		}
 		at += int64(len(b))
+		runtime.Gosched() // a replay yields to who waits for little
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ import (
 type Stores struct {
 	CatalogURL string
 	ObjectsURL string
+	// DirectURL is ObjectsURL past the proxy, for measurements; "" where objects are files.
+	DirectURL string
 
 	// Bucket reaches the objects past all proxies: what tests compare the catalog with, and damage.
 	Bucket objstore.Store
@@ -97,7 +99,8 @@ func behindProxies(t testing.TB, dsn string) Stores {
 	for name, value := range s.env {
 		t.Setenv(name, value)
 	}
-	direct, err := url.Parse(at(srv.Endpoint))
+	s.DirectURL = at(srv.Endpoint)
+	direct, err := url.Parse(s.DirectURL)
 	if err != nil {
 		t.Fatal(err)
 	}
