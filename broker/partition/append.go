@@ -132,8 +132,9 @@ func (p *Partition) appendFailed(err error) error {
 // log may count as its own. The caller holds roleMu in read mode, so that it is not done under an in-sync set
 // that has been changed since.
 func (p *Partition) advance(lead *leadership) {
-	if raise(&p.hw, min(p.log.Bounds().Acked, record.Offset(lead.reach.Load()))) {
-		p.waiters.wake()
+	hw := min(p.log.Bounds().Acked, record.Offset(lead.reach.Load()))
+	if raise(&p.hw, hw) {
+		p.waiters.reached(hw)
 		p.tail.wake()
 	}
 }

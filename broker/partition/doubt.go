@@ -42,6 +42,7 @@ func (p *Partition) HeardOf(epoch record.Epoch) {
 }
 
 func (s *Set) doubt() {
+	s.inDoubt.Store(true)
 	select {
 	case s.doubts <- struct{}{}:
 	default:
@@ -88,6 +89,12 @@ func (s *Set) settleDoubts(ctx context.Context) bool {
 	}
 	for l, n := range before {
 		l.doubts.CompareAndSwap(n, 0) // more doubts since: they have woken this loop again
+	}
+	s.inDoubt.Store(false)
+	for _, p := range s.All() {
+		if l := p.role.Load(); l != nil && l.doubted() {
+			s.inDoubt.Store(true)
+		}
 	}
 	return true
 }

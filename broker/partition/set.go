@@ -64,6 +64,7 @@ type Set struct {
 	wakeISR chan struct{}
 	isrAway bool // the last change of in-sync sets got no answer; only runISR uses it
 	doubts  chan struct{}
+	inDoubt atomic.Bool // a leadership may be in doubt
 	broken  chan error // a log of a partition that others can lead has failed
 	notices notices
 	savedHW map[catalog.PartitionID]record.Offset // as the last life left them; not changed
@@ -161,6 +162,9 @@ func (s *Set) Offline() map[catalog.PartitionID]error {
 	out := make(map[catalog.PartitionID]error, len(s.fails))
 	for id, err := range s.fails {
 		out[id] = err
+	}
+	if !s.inDoubt.Load() {
+		return out
 	}
 	for id, p := range s.parts {
 		if l := p.role.Load(); l != nil && l.doubted() {

@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -27,20 +28,21 @@ func (w *Waiter) Wake() {
 	}
 }
 
-// waiters is the set of waiters of one partition. An append with nobody waiting costs one atomic load.
+// waiters is the set of waiters of one partition, each with the offset that it waits for, 0 if for anything. An append
+// with nobody waiting costs one atomic load.
 type waiters struct {
 	n   atomic.Int32
 	mu  sync.Mutex
-	set map[*Waiter]struct{}
+	set map[*Waiter]record.Offset
 }
 
-func (ws *waiters) add(w *Waiter) {
+func (ws *waiters) add(w *Waiter, until record.Offset) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.set == nil {
-		ws.set = map[*Waiter]struct{}{}
+		ws.set = map[*Waiter]record.Offset{}
 	}
-	ws.set[w] = struct{}{}
+	ws.set[w] = until
 	ws.n.Store(int32(len(ws.set)))
 }
 
@@ -51,22 +53,29 @@ func (ws *waiters) remove(w *Waiter) {
 	ws.n.Store(int32(len(ws.set)))
 }
 
-func (ws *waiters) wake() {
+// wake wakes all.
+func (ws *waiters) wake() { ws.reached(math.MaxInt64) }
+
+// reached wakes those who wait for no more than o: of many produce requests that wait for their acknowledgement only
+// those that have it.
+func (ws *waiters) reached(o record.Offset) {
 	if ws.n.Load() == 0 {
 		return
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for w := range ws.set {
-		w.Wake()
+	for w, until := range ws.set {
+		if until <= o {
+			w.Wake()
+		}
 	}
 }
 
 // Watch adds w; the caller looks once more after it, so that nothing is missed, and then waits.
-func (p *Partition) Watch(w *Waiter) { p.waiters.add(w) }
+func (p *Partition) Watch(w *Waiter) { p.waiters.add(w, 0) }
 
 // WatchTail adds w for the log's end too, as a replica's fetch waits for it.
-func (p *Partition) WatchTail(w *Waiter) { p.tail.add(w) }
+func (p *Partition) WatchTail(w *Waiter) { p.tail.add(w, 0) }
 
 // Unwatch removes w.
 func (p *Partition) Unwatch(w *Waiter) {
@@ -104,8 +113,8 @@ func (a Ack) Done() (bool, error) {
 // Wait returns nil once the records are acknowledged, an error of Done, or the context's error.
 func (a Ack) Wait(ctx context.Context) error {
 	w := NewWaiter()
-	a.p.Watch(w)
-	defer a.p.Unwatch(w)
+	a.p.waiters.add(w, a.offset)
+	defer a.p.waiters.remove(w)
 	for {
 		if done, err := a.Done(); done || err != nil {
 			return err
