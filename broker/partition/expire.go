@@ -11,8 +11,14 @@ import (
 	"tidemark/retention"
 )
 
-// rowsPerLook is how many of the oldest tiered rows one look at retention reads.
-const rowsPerLook = 200
+// A look at retention reads the oldest firstLook rows; where all of them go, up to moreLooks others with
+// nextLook rows follow at once, so that a large partition whose limit was lowered shrinks in good time and
+// no partition holds up the others.
+const (
+	firstLook = 200
+	nextLook  = 1000
+	moreLooks = 10
+)
 
 // wantsExpiry reports whether retention may have something to remove, from memory alone.
 func (p *Partition) wantsExpiry(wallMs int64) bool {
@@ -45,9 +51,18 @@ func (p *Partition) expire(ctx context.Context, nowMs int64) error {
 	if left > 0 {
 		return p.moveStart(ctx, lead, left)
 	}
-	facts, next, err := p.facts(ctx, nowMs)
+	more, err := p.expireStep(ctx, lead, nowMs, firstLook)
+	for i := 0; i < moreLooks && more && err == nil; i++ {
+		more, err = p.expireStep(ctx, lead, nowMs, nextLook)
+	}
+	return err
+}
+
+// expireStep is one look; more says that all that it saw has gone.
+func (p *Partition) expireStep(ctx context.Context, lead *leadership, nowMs int64, rows int) (more bool, err error) {
+	facts, next, err := p.facts(ctx, nowMs, rows)
 	if err != nil {
-		return err
+		return false, err
 	}
 	plan := retention.Expire(facts, p.policy())
 	after := facts
@@ -57,13 +72,13 @@ func (p *Partition) expire(ctx context.Context, nowMs int64) error {
 	p.expireNow = p.expireNow || plan.More
 	p.mu.Unlock()
 	if plan.Start <= facts.Start {
-		return nil
+		return false, nil
 	}
 	if err := p.moveStart(ctx, lead, plan.Start); err != nil {
-		return err
+		return false, err
 	}
 	p.out.Info("retention moved the log start", "from", facts.Start, "to", plan.Start, "by_time", plan.ByTime, "by_size", plan.BySize)
-	return nil
+	return plan.More, nil
 }
 
 // policy is retention.ms and retention.bytes of a topic that deletes.
@@ -75,9 +90,9 @@ func (p *Partition) policy() retention.TotalPolicy {
 	return retention.TotalPolicy{RetentionMs: int64(cfg.RetentionMs), RetentionBytes: cfg.RetentionBytes}
 }
 
-// facts gathers what a plan needs: the oldest rows of the tier, then the sealed local segments above
+// facts gathers what a plan needs: up to limit of the oldest rows of the tier, then the sealed local segments above
 // it. next is the wall time at which the first piece that stays will expire.
-func (p *Partition) facts(ctx context.Context, nowMs int64) (retention.Facts, int64, error) {
+func (p *Partition) facts(ctx context.Context, nowMs int64, limit int) (retention.Facts, int64, error) {
 	row, err := p.env.catalog.Partition(ctx, p.ID)
 	if err != nil {
 		return retention.Facts{}, 0, err
@@ -87,11 +102,11 @@ func (p *Partition) facts(ctx context.Context, nowMs int64) (retention.Facts, in
 	f := retention.Facts{Start: row.Start, Bound: min(hw, p.stable(hw)), Size: row.TierBytes, NowMs: nowMs}
 	full := false
 	if row.TierBytes > 0 {
-		rows, err := p.env.catalog.ListSegments(ctx, p.ID, row.Start, rowsPerLook)
+		rows, err := p.env.catalog.ListSegments(ctx, p.ID, row.Start, limit)
 		if err != nil {
 			return f, 0, err
 		}
-		full = len(rows) == rowsPerLook
+		full = len(rows) == limit
 		for _, r := range rows {
 			f.Oldest = append(f.Oldest, retention.Piece{Base: r.Base, Next: r.Next, Bytes: r.Bytes, MaxTimestamp: r.MaxTimestamp, AppendTime: r.AppendTime})
 		}

@@ -43,7 +43,7 @@ type Options struct {
 	Every, Least time.Duration
 	// FullEvery is the age at which a full checkpoint is followed by another [24 h].
 	FullEvery time.Duration
-	// PartRows bounds the rows of one part [200,000: some 20 MB].
+	// PartRows bounds the rows of one part, up to a page more [50,000: some 5 MB].
 	PartRows int
 	// MaxOffsets bounds the committed offsets of a checkpoint [500,000].
 	MaxOffsets int
@@ -58,7 +58,7 @@ func (o *Options) withDefaults() {
 	orDefault(&o.Every, 10*time.Minute)
 	orDefault(&o.Least, time.Second)
 	orDefault(&o.FullEvery, 24*time.Hour)
-	orDefault(&o.PartRows, 200_000)
+	orDefault(&o.PartRows, 50_000)
 	orDefault(&o.MaxOffsets, 500_000)
 	orDefault(&o.CallTimeout, 30*time.Second)
 	if o.Logger == nil {
