@@ -65,7 +65,7 @@ type Set struct {
 	isrAway bool // the last change of in-sync sets got no answer; only runISR uses it
 	doubts  chan struct{}
 	inDoubt atomic.Bool // a leadership may be in doubt
-	broken  chan error // a log of a partition that others can lead has failed
+	broken  chan error  // a log of a partition that others can lead has failed
 	notices notices
 	savedHW map[catalog.PartitionID]record.Offset // as the last life left them; not changed
 
