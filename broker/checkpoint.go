@@ -71,7 +71,9 @@ func (c *custody) mine() bool {
 
 // mayRemove says whether objects may be removed: not before the catalog has been held against the bucket,
 // and not if it has gone back in time (H2).
-func (c *custody) mayRemove() bool { return c.b.tier.Ready() && c.sound.Load() }
+func (c *custody) mayRemove() bool {
+	return c.b.tier.Ready() && c.sound.Load() && c.rewound.Load() == nil
+}
 
 // follow wakes the writer when topics have changed.
 func (c *custody) follow(im *metadata.Image) {

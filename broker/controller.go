@@ -15,11 +15,17 @@ import (
 // controllerTimeout bounds one call of the controller.
 const controllerTimeout = 3 * time.Second
 
+// controllerStore is what the controller does in the catalog.
+type controllerStore interface {
+	catalog.Controllers
+	catalog.Rewinds
+}
+
 // controller decides for the cluster while this broker has the role: it takes dead brokers out, elects
 // leaders, gives slots, and spreads leaders and slots. Its decisions are replication's; what guards them
 // is the term (K7). It takes the role when nobody has it or its holder's lease has stood still.
 type controller struct {
-	store    catalog.Controllers
+	store    controllerStore
 	member   *member
 	self     catalog.Member
 	follower *metadata.Follower
@@ -97,6 +103,9 @@ func (c *controller) takeRole(ctx context.Context) (catalog.Controller, bool, er
 // decide takes out who is dead, then gives leaders and slots to what has none, then spreads them.
 func (c *controller) decide(ctx context.Context, term catalog.Controller) error {
 	dead, quiet := c.member.dead()
+	if marked := c.member.marked(); marked > 0 {
+		return c.repair(ctx, term, marked)
+	}
 	if len(dead) > 0 {
 		if err := c.takeOut(ctx, term, dead); err != nil {
 			return err

@@ -20,6 +20,7 @@ func (b *Broker) keepMember(ctx context.Context) error {
 			return b.member.close()
 		case <-tick.C:
 			b.storeIncarnation()
+			b.watchRewound(ctx)
 		}
 	}
 }

@@ -41,6 +41,7 @@ type member struct {
 
 	mu         sync.Mutex // guards what follows; a leaf
 	watch      *replication.Watch
+	rewound    time.Duration // when the catalog was first seen to be marked as rewound; 0: it is not
 	self       catalog.Member
 	registered chan struct{} // closed when self is set
 	term       catalog.Controller
@@ -116,6 +117,12 @@ func (m *member) look(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watch.Observe(asked, m.now(), ls)
+	switch {
+	case !ls.Rewound:
+		m.rewound = 0
+	case m.rewound == 0:
+		m.rewound = m.now()
+	}
 	return nil
 }
 
@@ -201,6 +208,23 @@ func (m *member) dead() (dead []catalog.BrokerLease, quiet bool) {
 		}
 	}
 	return dead, m.watch.Quiet(m.now())
+}
+
+// marked is for how long the catalog has been marked as rewound; 0: it is not.
+func (m *member) marked() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rewound == 0 {
+		return 0
+	}
+	return m.now() - m.rewound + 1
+}
+
+// quiet says that nobody may shrink a set at present (H7).
+func (m *member) quiet() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.watch.Quiet(m.now())
 }
 
 // holder is the lease of an id as last seen, and whether the id may be taken over.

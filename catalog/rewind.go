@@ -35,9 +35,10 @@ type Rewinds interface {
 	ReportRewound(ctx context.Context, b BrokerID, c Copy) (Rewound, error)
 	// Repair takes the copies in, raises every leader epoch and the counter above all that was seen, leaves
 	// every partition without leader and every slot without holder, and clears the mark, all in one
-	// transaction. It returns the topics whose deletion was lost. ErrFenced; nothing is done if there is
-	// no mark.
-	Repair(ctx context.Context, c Controller) (deleted []TopicID, err error)
+	// transaction. It returns the topics that are there again because their deletion was lost, or that
+	// were made since: what the catalog shows is never deleted by inference. ErrFenced; nothing is done
+	// if there is no mark.
+	Repair(ctx context.Context, c Controller) (unknown []Topic, err error)
 }
 
 // Repairs is what a repair writes.
@@ -46,8 +47,8 @@ type Repairs struct {
 	Partitions []Partition
 	// Topics are those that the catalog lacks.
 	Topics []Topic
-	// Deleted are topics whose deletion the newest copy has seen.
-	Deleted []TopicID
+	// Unknown are topics that the newest copy does not have.
+	Unknown []Topic
 	Slots   []SlotGuard // without holder, at the highest epoch that was seen
 	Above   Version     // the highest version that was seen
 }
@@ -58,7 +59,7 @@ func Repair(have Copy, copies []Copy) Repairs {
 	all := append(slices.Clone(copies), have)
 	newest := slices.MaxFunc(all, func(a, b Copy) int { return cmp.Compare(a.Position.Version, b.Position.Version) })
 	r := Repairs{Above: newest.Position.Version}
-	r.Topics, r.Deleted = repairTopics(have, newest)
+	r.Topics, r.Unknown = repairTopics(have, newest)
 
 	known := map[TopicID]bool{}
 	for _, t := range slices.Concat(have.Topics, r.Topics) {
@@ -88,9 +89,9 @@ func Repair(have Copy, copies []Copy) Repairs {
 	return r
 }
 
-// repairTopics compares topics with the newest copy's: what only that has was made, what it lacks was
-// deleted, in the time that is lost.
-func repairTopics(have, newest Copy) (missing []Topic, deleted []TopicID) {
+// repairTopics compares topics with the newest copy's: what only that has was made in the time that is
+// lost, what it lacks was deleted then, or made since.
+func repairTopics(have, newest Copy) (missing, unknown []Topic) {
 	in := func(ts []Topic, id TopicID) bool {
 		return slices.ContainsFunc(ts, func(t Topic) bool { return t.ID == id })
 	}
@@ -101,11 +102,11 @@ func repairTopics(have, newest Copy) (missing []Topic, deleted []TopicID) {
 		}
 	}
 	for _, t := range have.Topics {
-		if t.Version <= newest.Position.Version && !in(newest.Topics, t.ID) {
-			deleted = append(deleted, t.ID)
+		if !in(newest.Topics, t.ID) {
+			unknown = append(unknown, t)
 		}
 	}
-	return missing, deleted
+	return missing, unknown
 }
 
 func repairSlots(all []Copy) []SlotGuard {

@@ -20,6 +20,7 @@ type Watch struct {
 	brokers    map[catalog.BrokerID]sighting
 	controller catalog.Controller
 	since      time.Duration // the controller's row has stood still since then
+	server     int64         // the database server that answered
 }
 
 // sighting is a broker's lease and since when it has been seen unchanged.
@@ -35,16 +36,18 @@ func NewWatch(length time.Duration) *Watch {
 
 // Observe takes over what the catalog showed to a question of time asked, answered at answered. After
 // a gap in the answers every lease is seen anew, because its holder may have been kept from raising it;
-// after a gap of a lease's length nobody acts for another one, so that whoever is alive has shown it
-// (H7, H16).
+// after a gap of a lease's length, or when another server answers, nobody acts for another one, so that
+// whoever is alive has shown it, and whoever has seen more than this server knows has said so (H2, H7, H16).
 func (w *Watch) Observe(asked, answered time.Duration, ls catalog.Leases) {
-	if gap := answered - w.answered; w.any && gap > w.length/2 {
+	gap, other := answered-w.answered, ls.Server != w.server
+	if w.any && (gap > w.length/2 || other) {
 		clear(w.brokers)
 		w.controller = catalog.Controller{}
-		if gap >= w.length {
-			w.quietUntil = answered + w.length
-		}
 	}
+	if w.any && (gap >= w.length || other) {
+		w.quietUntil = answered + w.length
+	}
+	w.server = ls.Server
 	w.any, w.asked, w.answered = true, asked, answered
 	seen := make(map[catalog.BrokerID]sighting, len(ls.Brokers))
 	for _, b := range ls.Brokers {

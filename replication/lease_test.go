@@ -45,6 +45,10 @@ func leasesOf(t *testing.T, words []string) catalog.Leases {
 	for _, word := range words {
 		var n int32
 		var at int64
+		if word == "elsewhere" {
+			ls.Server = 1
+			continue
+		}
 		if strings.HasPrefix(word, "c") {
 			_, err := fmt.Sscanf(word, "c%d:%d", &n, &at)
 			require.NoError(t, err)
@@ -124,6 +128,17 @@ func TestH7_AfterAnOutageNobodyActsForALeasesLength(t *testing.T) {
 		at 12500 sees 1:6 c2:2   =>
 		at 13500 sees 1:6 c2:3   =>
 		at 14500 sees 1:6 c2:4   => 1 is dead`)
+}
+
+func TestH2_AfterAnotherServerAnswersNobodyActsForALeasesLength(t *testing.T) {
+	talk(t, `
+		at 0     sees 1:5 c2:1            =>
+		at 1000  sees 1:5 c2:2            =>
+		at 2000  sees 1:5 c2:3            =>
+		at 2400  sees 1:5 c2:3 elsewhere  => quiet
+		at 3400  sees 1:5 c2:3 elsewhere  => quiet
+		at 4600  sees 1:6 c2:4 elsewhere  => quiet
+		at 4900  sees 1:6 c2:4 elsewhere  =>`)
 }
 
 func TestTheHolderOfAnID(t *testing.T) {

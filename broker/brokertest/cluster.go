@@ -64,6 +64,9 @@ func (c *Cluster) proxy() *pgproxy.Proxy {
 	return pgproxy.Start(c.t, net.JoinHostPort(host, port))
 }
 
+// DSN reaches the cluster's database past every proxy.
+func (c *Cluster) DSN() string { return c.dsn }
+
 // Node is broker id.
 func (c *Cluster) Node(id int) *Node { return c.Nodes[id-1] }
 

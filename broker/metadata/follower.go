@@ -29,6 +29,8 @@ type Follower struct {
 	defaults *topicconfig.Defaults
 	log      *slog.Logger
 	onChange func(context.Context, *Image)
+	// onRewound presents what the catalog has lost, and says where its repair stands (H2).
+	onRewound func(context.Context, catalog.Copy) (catalog.Rewound, error)
 
 	image    atomic.Pointer[Image]
 	lastPull atomic.Int64 // monotonic nanoseconds since start of the last successful pull
@@ -45,6 +47,12 @@ func NewFollower(s Source, d *topicconfig.Defaults, onChange func(context.Contex
 	return f
 }
 
+// OnRewound says what is done while the catalog does not hold the image's position; called before the
+// first pull. Without it such a catalog is an error of Refresh and Run ends with it.
+func (f *Follower) OnRewound(do func(context.Context, catalog.Copy) (catalog.Rewound, error)) {
+	f.onRewound = do
+}
+
 // Image returns the newest image; never nil.
 func (f *Follower) Image() *Image { return f.image.Load() }
 
@@ -59,6 +67,9 @@ func (f *Follower) Refresh(ctx context.Context) error {
 	defer f.mu.Unlock()
 	im := f.image.Load()
 	ch, err := f.source.Pull(ctx, im.Position)
+	if errors.Is(err, catalog.ErrRewound) && f.onRewound != nil {
+		ch, err = f.pullRewound(ctx, im, err)
+	}
 	if err != nil {
 		return fmt.Errorf("pull cluster state after version %d: %w", im.Position.Version, err)
 	}
@@ -72,8 +83,24 @@ func (f *Follower) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Run pulls every PullInterval until ctx ends. An unreachable catalog is logged once per outage; one
-// that has gone back in time ends the run, since nothing that it says may be acted on (H2).
+// pullRewound presents the image to a catalog that has gone back in time, and reads everything once the
+// catalog has taken in what the brokers know. Until then it fails with rewound: nothing that such a
+// catalog says is acted on (H2).
+func (f *Follower) pullRewound(ctx context.Context, im *Image, rewound error) (catalog.Changes, error) {
+	stands, err := f.onRewound(ctx, im.Copy())
+	switch {
+	case err != nil:
+		return catalog.Changes{}, err
+	case stands == catalog.Repaired:
+		return f.source.Pull(ctx, catalog.Position{})
+	case stands == catalog.Fits:
+		return f.source.Pull(ctx, im.Position)
+	}
+	return catalog.Changes{}, rewound
+}
+
+// Run pulls every PullInterval until ctx ends. An unreachable catalog is logged once per outage, and so is
+// one that has gone back in time.
 func (f *Follower) Run(ctx context.Context) error {
 	tick := time.NewTicker(PullInterval)
 	defer tick.Stop()
@@ -91,7 +118,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		case err == nil && away:
 			f.log.Info("catalog is back")
 			away = false
-		case errors.Is(err, catalog.ErrRewound):
+		case errors.Is(err, catalog.ErrRewound) && f.onRewound == nil:
 			return err
 		case err != nil && !away && ctx.Err() == nil:
 			f.log.Warn("catalog does not answer; going on with what is known", "error", err)

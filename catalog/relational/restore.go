@@ -66,7 +66,20 @@ func (s *Store) BeginRestore(ctx context.Context, c catalog.ClusterRow, version 
 // EndRestore removes the mark.
 func (s *Store) EndRestore(ctx context.Context) error {
 	return s.write(ctx, func(tx Tx) error {
-		tx.Queue(Stmt{SQL: `UPDATE cluster SET restoring = FALSE WHERE restoring`})
+		var is bool
+		if err := tx.Read(marked(&is, "FOR UPDATE")); err != nil {
+			return err
+		}
+		if !is {
+			return ErrDone
+		}
+		// Above whatever a broker that was away has seen: it reads everything, and presents no old copy (H2).
+		tx.Queue(Stmt{SQL: `UPDATE counter SET version = version + $1`, Args: []any{int64(1) << 32}})
+		s.bump(tx)
+		tx.Queue(
+			Stmt{SQL: `UPDATE counter SET complete_from = version`},
+			Stmt{SQL: `UPDATE controller SET repaired = ` + currentVersion},
+			Stmt{SQL: `UPDATE cluster SET restoring = FALSE`})
 		return nil
 	})
 }

@@ -63,10 +63,10 @@ func (s *Store) ReportRewound(ctx context.Context, b catalog.BrokerID, c catalog
 }
 
 // Repair takes the copies in.
-func (s *Store) Repair(ctx context.Context, c catalog.Controller) ([]catalog.TopicID, error) {
-	var deleted []catalog.TopicID
+func (s *Store) Repair(ctx context.Context, c catalog.Controller) ([]catalog.Topic, error) {
+	var unknown []catalog.Topic
 	err := s.write(ctx, func(tx Tx) error {
-		deleted = nil
+		unknown = nil
 		var m mark
 		var copies []catalog.Copy
 		have := catalog.Copy{}
@@ -95,10 +95,10 @@ func (s *Store) Repair(ctx context.Context, c catalog.Controller) ([]catalog.Top
 		}
 		r := catalog.Repair(have, copies)
 		s.queueRepairs(tx, have, r)
-		deleted = r.Deleted
+		unknown = r.Unknown
 		return nil
 	})
-	return deleted, err
+	return unknown, err
 }
 
 func appendCopy(into *[]catalog.Copy) func(Row) error {
