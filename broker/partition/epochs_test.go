@@ -394,3 +394,29 @@ func TestARestartedBrokerIsBackSoon(t *testing.T) {
 	require.Less(t, time.Since(began), 3*time.Second)
 	t.Log("back in the in-sync set after", time.Since(began))
 }
+
+// A replica that is added to a partition whose history is in the object tier copies what is hot and nothing else.
+func TestAnAddedReplicaCopiesOnlyWhatIsHot(t *testing.T) {
+	w := newWorld(t, 3)
+	w.createOn(small("min.insync.replicas", "1"), []catalog.BrokerID{1, 2})
+	w.until(func() bool { return len(w.row().ISR) == 2 }, "in sync")
+	one, three := w.nodes[1], w.nodes[3]
+	for i := range 300 {
+		one.scribble(values(i, i+1)...)
+	}
+	w.until(func() bool { return w.row().Tiered >= 290 && one.hw() == 300 }, "tiered")
+	one.freed(290)
+	began := time.Now()
+	errs, err := w.store.Move(t.Context(), []catalog.Move{{ID: w.id(), Target: []catalog.BrokerID{1, 2, 3}}})
+	require.NoError(t, err)
+	require.NoError(t, errs[0])
+	w.pull()
+	w.until(func() bool { return len(w.row().ISR) == 3 }, "3 is in sync")
+	t.Logf("in sync after %v with %d bytes of %d", time.Since(began), len(three.bytesOf()), w.row().TierBytes)
+	require.LessOrEqual(t, len(three.bytesOf()), 12*80)
+	require.GreaterOrEqual(t, three.part().Offsets().LocalStart, record.Offset(290))
+	require.Equal(t, numbered(0, values(0, 300)), three.consume(0))
+	w.elect(3, 1, 2, 3)
+	three.write("v300")
+	require.Equal(t, numbered(0, values(0, 301)), three.consume(0))
+}
