@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type writer struct {
 	topic   string
 	part    int32
 	acked   int
+	count   atomic.Int64  // acked, for others
 	silence time.Duration // the longest between two acknowledgements
 	conn    *rawclient.Client
 }
@@ -82,6 +84,7 @@ func (w *writer) run(ctx context.Context, addrs func() []string) {
 			continue
 		}
 		w.acked++
+		w.count.Add(1)
 		w.silence = max(w.silence, time.Since(last))
 		last = time.Now()
 	}
@@ -137,6 +140,51 @@ func TestR17_NothingAcknowledgedIsLostWhenBrokersAreKilled(t *testing.T) {
 		for i, v := range got {
 			require.Equal(t, fmt.Sprint(i), v)
 		}
+	}
+}
+
+// While Postgres is away for all, produce and fetch go on; when it is back nobody is elected and nobody taken out.
+func TestH7_ProduceGoesOnWhilePostgresIsAway(t *testing.T) {
+	c := brokertest.StartCluster(t, 3, brokertest.Options{})
+	dial(t, c.Node(1)).create("t", 3, map[string]string{"min.insync.replicas": "2"})
+	before := rows(t, c)
+	addrs := func() (out []string) {
+		for _, n := range c.Nodes {
+			out = append(out, n.Addr)
+		}
+		return out
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var running sync.WaitGroup
+	writers := make([]*writer, 3)
+	for i := range writers {
+		writers[i] = &writer{c: c, topic: "t", part: int32(i)}
+		running.Go(func() { writers[i].run(ctx, addrs) })
+	}
+	for _, w := range writers { // every leader knows the topic
+		require.Eventually(t, func() bool { return w.count.Load() > 10 }, 10*time.Second, 10*time.Millisecond)
+	}
+	for _, n := range c.Nodes {
+		n.PG.Freeze()
+	}
+	away := time.NewTimer(6 * time.Second)
+	<-away.C
+	for _, n := range c.Nodes {
+		n.PG.Thaw()
+	}
+	back := time.NewTimer(4 * time.Second) // longer than a lease
+	<-back.C
+	cancel()
+	running.Wait()
+	for i, p := range rows(t, c) {
+		require.Equal(t, before[i].LeaderEpoch, p.LeaderEpoch)
+		require.ElementsMatch(t, before[i].ISR, p.ISR)
+	}
+	for _, w := range writers {
+		t.Logf("partition %d: %d acknowledged, longest silence %v", w.part, w.acked, w.silence)
+		require.Less(t, w.silence, 2*time.Second)
+		require.Len(t, w.consume(t, addrs()), w.acked)
 	}
 }
 
