@@ -51,6 +51,7 @@ type Broker struct {
 	kept       bool // the incarnation is the one from before the restart
 	stored     atomic.Bool
 	suspected  int64 // the generation since which no object is removed; 0: none (H2)
+	savedCopy  catalog.Position
 	serving    atomic.Bool
 	ran        bool // Run closes the listeners itself
 	closed     bool
@@ -182,7 +183,7 @@ func (b *Broker) openState(ctx context.Context) error {
 		store: b.opts.Catalog, member: b.member, self: b.self(), follower: b.follower, log: b.log,
 		metrics: newClusterMetrics(b.opts.Registry), balanceDelay: b.opts.Config.Broker.BalanceDelay, wake: make(chan struct{}, 1),
 	}
-	if err := b.follower.Refresh(ctx); err != nil {
+	if err := errors.Join(b.presentCopy(ctx), b.follower.Refresh(ctx)); err != nil {
 		return err
 	}
 	// Whoever is alone leads before it serves; in a cluster the controller sees to it.
@@ -296,6 +297,7 @@ func (b *Broker) Run(ctx context.Context) error {
 // stop ends leaderships, closes the logs, gives the registration back and marks the directory clean.
 func (b *Broker) stop() error {
 	err := b.parts.Close()
+	b.saveCopy()
 	b.release()
 	if err != nil {
 		return fmt.Errorf("close the logs; the next start scans them: %w", err)

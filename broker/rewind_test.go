@@ -100,6 +100,33 @@ func TestH2_BrokersRepairACatalogThatHasLostCommits(t *testing.T) {
 	}
 }
 
+// The same while no broker runs: what they had seen is on their disks.
+func TestH2_ARestoredBackupIsRepairedByTheBrokersThatStart(t *testing.T) {
+	c := brokertest.StartCluster(t, 2, brokertest.Options{})
+	dial(t, c.Node(1)).create("before", 1, nil)
+	past := remember(t, c.DSN())
+	dial(t, c.Node(1)).create("after", 1, nil)
+	require.Eventually(t, func() bool { return holds(t, c.Node(2), "after") }, 5*time.Second, 20*time.Millisecond)
+	require.NoError(t, c.Node(1).Stop())
+	require.NoError(t, c.Node(2).Stop())
+	before := map[catalog.PartitionID]catalog.Partition{}
+	for _, p := range rows(t, c) {
+		before[p.ID] = p
+	}
+	past.lose()
+	c.Restart(2)
+	c.Restart(1)
+	require.Eventually(t, func() bool {
+		now := rows(t, c)
+		for _, p := range now {
+			if p.Leader == catalog.NoBroker || p.LeaderEpoch <= before[p.ID].LeaderEpoch || len(p.ISR) != 2 {
+				return false
+			}
+		}
+		return len(now) == 2
+	}, 15*time.Second, 50*time.Millisecond)
+}
+
 // holds says whether a broker's own image has a topic.
 func holds(t *testing.T, n *brokertest.Node, topic string) bool {
 	req := kmsg.NewPtrMetadataRequest()
