@@ -17,7 +17,6 @@ import (
 	"tidemark/hotlog"
 	"tidemark/record"
 	"tidemark/replication/fetcher"
-	"tidemark/retention"
 	"tidemark/tiering"
 )
 
@@ -212,25 +211,6 @@ func (s *Set) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// logFailed is called once for each log that has failed. The next start of the directory gets a new incarnation. If
-// others can lead the partition, this broker stops and hands over what it leads: there is one disk under all of
-// it, and a broker that only refuses would keep the leadership as long as it keeps its lease (H28).
-func (s *Set) logFailed(p *Partition, err error) {
-	if e := s.opts.Data.MarkFailed(); e != nil {
-		s.opts.Log.Error("the data directory does not even take the mark of its failure", "error", e)
-	}
-	s.mu.RLock()
-	replicas := len(s.want[p.ID].row.Replicas)
-	s.mu.RUnlock()
-	if replicas < 2 {
-		return
-	}
-	select {
-	case s.broken <- fmt.Errorf("%s-%d: %w", p.Name, p.ID.Partition, err):
-	default:
-	}
-}
-
 // round is how often the housekeeping looks even if nothing wakes it.
 const round = time.Second
 
@@ -404,39 +384,4 @@ func (s *Set) Close() error {
 		}
 	}
 	return err
-}
-
-// Describe is one partition for people and tools.
-type Describe struct {
-	Topic     string
-	ID        catalog.PartitionID
-	Leads     bool
-	Epoch     record.Epoch
-	Offsets   Offsets
-	LocalSize int64
-	TierSize  int64
-	Segments  int
-	// Retention is what retention will remove next and why, "" if it removes nothing.
-	Retention string
-	// LocalRetention is which local segment is freed next and why, or what it waits for; "" without tier.
-	LocalRetention string
-	Damage         error
-}
-
-// Describe reads what `tier status` shows of the partition.
-func (p *Partition) Describe() Describe {
-	d := Describe{Topic: p.Name, ID: p.ID, Leads: p.role.Load() != nil, Epoch: p.LeaderEpoch(), Offsets: p.Offsets(), Damage: p.Damage()}
-	segs := p.log.Segments()
-	for _, s := range segs {
-		d.LocalSize += s.Bytes
-		d.Segments++
-	}
-	d.LocalRetention = p.localOutlook(segs)
-	p.mu.Lock()
-	d.TierSize, d.Retention = p.tierBytes, p.outlook
-	p.mu.Unlock()
-	if d.Retention == "" {
-		d.Retention = retention.Outlook(retention.Facts{Start: d.Offsets.Start}, p.policy())
-	}
-	return d
 }
