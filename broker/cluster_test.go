@@ -13,6 +13,7 @@ import (
 	"tidemark/broker"
 	"tidemark/broker/brokertest"
 	"tidemark/catalog"
+	"tidemark/integration/rawclient"
 	"tidemark/internal/testenv"
 )
 
@@ -158,21 +159,106 @@ func TestL3_ACleanStopHandsOver(t *testing.T) {
 	t.Logf("back in every in-sync set %v after its start", time.Since(began))
 }
 
-// Who was cut from the catalog for a lease's length is taken out, and ends when it finds out (H27, G2).
-func TestAFencedBrokerEnds(t *testing.T) {
+// Who was cut from the catalog for a lease's length is taken out, the controller too, and ends when it
+// finds out (H27, K7).
+func TestK7_AControllerThatIsCutFromTheCatalogIsReplacedAndEnds(t *testing.T) {
 	c := brokertest.StartCluster(t, 3, brokertest.Options{})
 	dial(t, c.Node(1)).create("t", 3, nil)
-	c.Node(3).PG.Freeze()
+	ls, err := c.Catalog.Leases(t.Context())
+	require.NoError(t, err)
+	cut := ls.Controller.Broker
+	c.Node(int(cut)).PG.Freeze()
 	require.Eventually(t, func() bool {
 		for _, p := range rows(t, c) {
-			if p.Leader == 3 || len(p.ISR) != 2 {
+			if p.Leader == cut || len(p.ISR) != 2 {
 				return false
 			}
 		}
-		return slots(t, c)[3] == 0
+		return slots(t, c)[cut] == 0
 	}, 10*time.Second, 20*time.Millisecond)
-	c.Node(3).PG.Thaw()
-	require.ErrorIs(t, c.Node(3).Ended(), broker.ErrFenced)
-	c.Restart(3)
+	ls, err = c.Catalog.Leases(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, cut, ls.Controller.Broker)
+	c.Node(int(cut)).PG.Thaw()
+	require.ErrorIs(t, c.Node(int(cut)).Ended(), broker.ErrFenced)
+	c.Restart(int(cut))
 	require.Eventually(t, func() bool { return len(rows(t, c)[0].ISR) == 3 }, 10*time.Second, 20*time.Millisecond)
+}
+
+// G2 and H20: a coordinator that was stopped while a commit was on its way does not acknowledge it once
+// another has the group, and what was committed there stands.
+func TestG2_ADemotedCoordinatorAcknowledgesNothing(t *testing.T) {
+	c := brokertest.StartCluster(t, 3, brokertest.Options{})
+	dial(t, c.Node(1)).create("t", 1, nil)
+	old := coordinator(t, c, c.Node(1), "g")
+	require.NotNil(t, old)
+	require.Zero(t, commit(t, old, "g", 10))
+	old.PG.Freeze()
+	late := make(chan int16, 1)
+	go func() { late <- commit(t, old, "g", 15) }()
+	var now *brokertest.Node
+	require.Eventually(t, func() bool {
+		for _, n := range c.Nodes {
+			if n == old {
+				continue
+			}
+			if now = coordinator(t, c, n, "g"); now != nil && now != old && commit(t, now, "g", 20) == 0 {
+				return true
+			}
+		}
+		return false
+	}, 15*time.Second, 50*time.Millisecond)
+	old.PG.Thaw()
+	require.NotZero(t, <-late)
+	require.ErrorIs(t, old.Ended(), broker.ErrFenced)
+	offset, code := committed(t, now, "g")
+	require.Zero(t, code)
+	require.EqualValues(t, 20, offset)
+	// G5: elsewhere the error stands beside the partition that was asked for.
+	for _, n := range c.Live() {
+		if n != now {
+			_, code := committed(t, n, "g")
+			require.Equal(t, kerr.NotCoordinator.Code, code)
+		}
+	}
+}
+
+// coordinator is the broker that a node names for a group, nil if it names none.
+func coordinator(t *testing.T, c *brokertest.Cluster, n *brokertest.Node, group string) *brokertest.Node {
+	t.Helper()
+	req := kmsg.NewPtrFindCoordinatorRequest()
+	req.Version, req.CoordinatorKeys = 4, []string{group}
+	found := ask[*kmsg.FindCoordinatorResponse](dial(t, n), req).Coordinators[0]
+	if found.ErrorCode != 0 {
+		return nil
+	}
+	return c.Node(int(found.NodeID))
+}
+
+// commit commits an offset of t-0 as a group without members and returns the code; 1 if no answer came.
+func commit(t *testing.T, n *brokertest.Node, group string, offset int64) int16 {
+	conn, err := rawclient.Dial(context.Background(), n.Addr)
+	if err != nil {
+		return 1
+	}
+	defer func() { _ = conn.Close() }()
+	req := kmsg.NewPtrOffsetCommitRequest()
+	req.Version, req.Group, req.Generation = 7, group, -1
+	part := kmsg.NewOffsetCommitRequestTopicPartition()
+	part.Offset = offset
+	req.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "t", Partitions: []kmsg.OffsetCommitRequestTopicPartition{part}}}
+	resp, err := conn.Do(req)
+	if err != nil {
+		return 1
+	}
+	return resp.(*kmsg.OffsetCommitResponse).Topics[0].Partitions[0].ErrorCode
+}
+
+func committed(t *testing.T, n *brokertest.Node, group string) (int64, int16) {
+	t.Helper()
+	req := kmsg.NewPtrOffsetFetchRequest()
+	req.Version, req.Group = 7, group
+	req.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: "t", Partitions: []int32{0}}}
+	p := ask[*kmsg.OffsetFetchResponse](dial(t, n), req).Topics[0].Partitions[0]
+	return p.Offset, p.ErrorCode
 }
