@@ -19,6 +19,7 @@ type fetchBody struct {
 	cuts []cut
 	size int
 	all  []*fetchEntry // to release
+	pace *coldPace
 }
 
 // cut says that records stand after head[:at].
@@ -35,7 +36,7 @@ func (f *fetch) body() wire.Body {
 		id = f.session.id
 		shown = f.session.shown(f.entries)
 	}
-	b := &fetchBody{all: f.entries, head: make([]byte, 0, 64+96*len(shown))}
+	b := &fetchBody{all: f.entries, pace: f.h.pace, head: make([]byte, 0, 64+96*len(shown))}
 	b.begin(f.version, id)
 	b.topics(f, shown)
 	if f.version >= 12 {
@@ -191,7 +192,7 @@ func (b *fetchBody) WriteTo(w *wire.Writer) error {
 		}
 		at = c.at
 		for _, x := range c.pieces {
-			if err := sendPiece(w, x); err != nil {
+			if err := b.sendPiece(w, x); err != nil {
 				return err
 			}
 		}
@@ -200,15 +201,18 @@ func (b *fetchBody) WriteTo(w *wire.Writer) error {
 	return err
 }
 
-func sendPiece(w *wire.Writer, x partition.Piece) error {
+func (b *fetchBody) sendPiece(w *wire.Writer, x partition.Piece) error {
 	file, at, ok, err := x.Section()
 	if err != nil {
 		return err
 	}
 	if ok {
+		if x.IsCold() {
+			b.pace.step(x.Len())
+		}
 		return w.SendFile(file, at, int64(x.Len()))
 	}
-	return copyPiece(w, x)
+	return b.copyPiece(w, x)
 }
 
 // copyStep is how much of a piece that is in memory is copied at once; it is what a slow reader holds.
@@ -216,18 +220,19 @@ const copyStep = 256 << 10
 
 var copies = sync.Pool{New: func() any { return new([copyStep]byte) }}
 
-func copyPiece(w *wire.Writer, x partition.Piece) error {
+func (b *fetchBody) copyPiece(w *wire.Writer, x partition.Piece) error {
 	buf := copies.Get().(*[copyStep]byte)
 	defer copies.Put(buf)
 	for at := int64(0); at < int64(x.Len()); {
-		b := buf[:min(copyStep, int64(x.Len())-at)]
-		if n, err := x.ReadAt(b, at); n < len(b) {
+		part := buf[:min(copyStep, int64(x.Len())-at)]
+		b.pace.step(len(part))
+		if n, err := x.ReadAt(part, at); n < len(part) {
 			return err
 		}
-		if _, err := w.Write(b); err != nil {
+		if _, err := w.Write(part); err != nil {
 			return err
 		}
-		at += int64(len(b))
+		at += int64(len(part))
 		runtime.Gosched() // a replay yields to who waits for little
 	}
 	return nil

@@ -67,13 +67,14 @@ type Handlers struct {
 	metrics  *metrics
 	sessions *sessions
 	ids      producerIDs
+	pace     *coldPace
 
 	waits sync.WaitGroup // goroutines started by later
 }
 
 // New returns the handlers.
 func New(o Options) *Handlers {
-	return &Handlers{Options: o, metrics: newMetrics(o.Registerer), sessions: newSessions(o.Config.Network.FetchSessions)}
+	return &Handlers{Options: o, metrics: newMetrics(o.Registerer), sessions: newSessions(o.Config.Network.FetchSessions), pace: newColdPace()}
 }
 
 // Wait returns when no request is waiting any more. Requests end with their connection's context.
