@@ -157,6 +157,27 @@ func TestD5_LocalCheckpointsAreLost(t *testing.T) {
 	readTens(t, n, "d5", 0, 80)
 }
 
+// D12: what is to be removed is remembered by the catalog: a broker that dies during the grace changes nothing.
+func TestD12_KilledDuringTheGrace(t *testing.T) {
+	stores := harness.RealStores(t)
+	n := harness.Serve(t, stores, harness.Options{})
+	coldTens(t, n, "d12", 41)
+	id := topicID(t, n, "d12")
+	_, err := deleteRecords(t, n, "d12", 30)
+	require.NoError(t, err)
+	n.Kill()
+	require.Len(t, keysOf(t, stores, id), 4, "the grace is not over")
+	n.Wipe()
+	n.Start()
+	harness.Until(t, 30*time.Second, "they are removed all the same", func() error {
+		if left := keysOf(t, stores, id); len(left) != 1 {
+			return fmt.Errorf("%d keys are left", len(left))
+		}
+		return nil
+	})
+	agree(t, n, stores)
+}
+
 // D13: one key that cannot be deleted holds up no other, and goes when it can.
 func TestD13_OneKeyCannotBeDeleted(t *testing.T) {
 	stores := harness.RealStores(t)

@@ -2,8 +2,10 @@
 // deletes objects that the catalog calls garbage. Nobody else touches objects.
 //
 // Place in the house: it imports record, catalog and its own sub-packages: object (the layout of one
-// remote segment), objstore (the bucket), cache (chunks on disk, tails in memory). The broker joins it
-// with hotlog through [Source]. It never decides what expires: retention does, through the catalog.
+// remote segment), objstore (the bucket), cache (chunks on disk, tails in memory), inspect (one object as
+// it lies in the bucket). Beside it, and not known to it, stand what looks at the bucket as a whole:
+// checkpoint (copies of the catalog), audit (verify, scrub, strays), rebuild. The broker joins it with
+// hotlog through [Source]. It never decides what expires: retention does, through the catalog.
 //
 // One [Tier] serves a broker. Its five jobs, each in files of its own:
 //

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -43,7 +42,7 @@ func (t *tiers) verifyTier(ctx context.Context, query url.Values) error {
 		return err
 	}
 	defer resp.Body.Close()
-	tty := onTerminal(t.err)
+	tty := isTerminal(t.err)
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -86,16 +85,6 @@ func verifyProgress(p audit.Progress) string {
 		share = min(100, 100*float64(p.Bytes)/float64(p.OfBytes))
 	}
 	return fmt.Sprintf("%5.1f %%  partition %d of %d  %d objects  %d problems", share, min(p.Partitions+1, p.OfParts), p.OfParts, p.Objects, p.Problems)
-}
-
-// onTerminal says whether somebody looks at what is written.
-func onTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func clearLine(w io.Writer, tty bool) {
