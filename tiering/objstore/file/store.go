@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"tidemark/tiering/objstore"
 )
@@ -24,7 +25,7 @@ type Store struct {
 	root string
 }
 
-// Open makes the folder that u names if need be and removes what unfinished uploads of an earlier process left.
+// Open makes the folder that u names if need be and removes what unfinished uploads left over an hour ago.
 func Open(_ context.Context, u *url.URL) (objstore.StoreCloser, error) {
 	if u.Host != "" || u.Path == "" || !filepath.IsAbs(u.Path) {
 		return nil, fmt.Errorf("object store URL %q: write file:///absolute/path", u)
@@ -33,13 +34,33 @@ func Open(_ context.Context, u *url.URL) (objstore.StoreCloser, error) {
 		return nil, fmt.Errorf("object store URL %q: file URLs take no parameters", u)
 	}
 	s := &Store{root: filepath.Clean(u.Path)}
-	if err := os.RemoveAll(filepath.Join(s.root, tempDir)); err != nil {
-		return nil, err
-	}
 	if err := s.makeDir(filepath.Join(s.root, tempDir)); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, s.sweepTemp()
+}
+
+// leftAfter is the age from which on a temporary file is nobody's any more: no Put takes that long.
+const leftAfter = time.Hour
+
+// sweepTemp removes what unfinished Puts of processes that are gone have left. Younger files may belong
+// to another broker that shares the folder.
+func (s *Store) sweepTemp() error {
+	dir := filepath.Join(s.root, tempDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < leftAfter {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close implements io.Closer; there is nothing to close.
