@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,10 +19,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 
 	"tidemark/integration/harness"
 	"tidemark/integration/rawclient"
+	"tidemark/integration/s3proxy"
 	"tidemark/record"
+	"tidemark/tiering/objstore"
+	"tidemark/tiering/objstore/s3"
 )
 
 const coldReaders = 8
@@ -70,10 +78,99 @@ func TestL9_ColdConsumersBesideAProducer(t *testing.T) {
 	require.Less(t, beside.at(0.99), 2*time.Second, "producers are served whatever cold consumers do")
 }
 
+// A store that gives 150 MB/s, 20 ms after each request: eight replays with empty caches get what a bare client with eight
+// requests of 8 MiB at a time gets, and ask for 4 MiB at least with each.
+func TestColdReplayKeepsUpWithTheStore(t *testing.T) {
+	stores := harness.RealStores(t)
+	n := harness.Serve(t, stores, harness.Options{Env: map[string]string{"TIDEMARK_LOG_LEVEL": "info"}})
+	fillCold(t, n, 256)
+	n.Kill()
+	n.DropCache()
+	n.Start()
+	slow := &link{rate: 150e6}
+	stores.S3.Add(s3proxy.Rule{Match: getSegment, Delay: 20 * time.Millisecond, Edit: func(r *http.Response) { r.Body = slow.limit(r.Body) }})
+	through, err := url.Parse(stores.ObjectsURL)
+	require.NoError(t, err)
+	bucket, err := s3.Open(t.Context(), through)
+	require.NoError(t, err)
+	defer bucket.Close()
+	bare, took := bareRead(t, bucket)
+	bareRate := float64(bare) / took.Seconds()
+
+	stores.S3.Forget()
+	var read [coldReaders]atomic.Int64
+	var readers sync.WaitGroup
+	began := time.Now()
+	for p := range int32(coldReaders) {
+		readers.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			end := n.Offset(t, "cold", p, harness.Latest)
+			if err := replayUntil(ctx, n.Kafka, p, end, &read[p]); err != nil {
+				t.Errorf("consumer %d: %v", p, err)
+			}
+		})
+	}
+	readers.Wait()
+	sum := int64(0)
+	for p := range read {
+		sum += read[p].Load()
+	}
+	rate, gets := float64(sum)/time.Since(began).Seconds(), stores.S3.Count(getSegment)
+	t.Logf("bare client %.0f MB/s, replay %.0f MB/s (%.0f %%), %.2f MiB a GET", bareRate/1e6, rate/1e6, 100*rate/bareRate, float64(sum)/(1<<20)/float64(gets))
+	require.GreaterOrEqual(t, rate, bareRate/4, "less is more than noise explains")
+	require.LessOrEqual(t, float64(gets), float64(sum)/(3<<20), "requests are large")
+}
+
+// link is a connection of some bytes a second that all bodies share.
+type link struct {
+	rate float64
+	mu   sync.Mutex
+	free time.Time
+}
+
+type limited struct {
+	io.ReadCloser
+	l *link
+}
+
+func (l *link) limit(body io.ReadCloser) io.ReadCloser { return limited{body, l} }
+
+func (r limited) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p[:min(len(p), 64<<10)])
+	r.l.mu.Lock()
+	if now := time.Now(); r.l.free.Before(now) {
+		r.l.free = now
+	}
+	r.l.free = r.l.free.Add(time.Duration(float64(n) / r.l.rate * float64(time.Second)))
+	wait := time.NewTimer(time.Until(r.l.free))
+	r.l.mu.Unlock()
+	<-wait.C
+	return n, err
+}
+
+// bareRead reads all segments, eight ranges of 8 MiB at a time.
+func bareRead(t *testing.T, bucket objstore.Store) (size int64, took time.Duration) {
+	t.Helper()
+	all, err := bucket.List(t.Context(), "segments/", "", 10_000)
+	require.NoError(t, err)
+	began := time.Now()
+	var g errgroup.Group
+	g.SetLimit(coldReaders)
+	for _, o := range all {
+		for at := int64(0); at < o.Size; at += 8 << 20 {
+			g.Go(func() error { return bucket.ReadRange(t.Context(), o.Key, at, make([]byte, min(8<<20, o.Size-at))) })
+		}
+		size += o.Size
+	}
+	require.NoError(t, g.Wait())
+	return size, time.Since(began)
+}
+
 // fillCold fills a topic of a partition a reader and waits until nothing of it is local.
 func fillCold(t *testing.T, n *harness.Node, mib int) {
 	t.Helper()
-	n.CreateTopic(t, "cold", coldReaders, "local.retention.bytes", "1", "retention.ms", "-1", "remote.copy.max.delay.ms", "1000")
+	n.CreateTopic(t, "cold", coldReaders, "local.retention.bytes", "1", "retention.ms", "-1", "remote.copy.max.delay.ms", "5000")
 	cl := n.Client(t, kgo.DefaultProduceTopic("cold"), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	value := make([]byte, 8<<10)
 	for i := range mib << 7 {
@@ -93,12 +190,22 @@ func fillCold(t *testing.T, n *harness.Node, mib int) {
 
 // replayCold reads one partition again and again and looks at no record.
 func replayCold(ctx context.Context, address string, partition int32, read *atomic.Int64) error {
+	for ctx.Err() == nil {
+		if err := replayUntil(ctx, address, partition, math.MaxInt64, read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replayUntil reads one partition from its start to an offset or its end.
+func replayUntil(ctx context.Context, address string, partition int32, until int64, read *atomic.Int64) error {
 	c, err := rawclient.Dial(ctx, address)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	for at := int64(0); ctx.Err() == nil; {
+	for at := int64(0); at < until && ctx.Err() == nil; {
 		req := kmsg.NewPtrFetchRequest()
 		req.Version, req.MaxWaitMillis, req.MinBytes, req.MaxBytes, req.SessionEpoch = 12, 500, 1, 50<<20, -1
 		topic, p := kmsg.NewFetchRequestTopic(), kmsg.NewFetchRequestTopicPartition()
@@ -115,7 +222,7 @@ func replayCold(ctx context.Context, address string, partition int32, read *atom
 		}
 		read.Add(int64(len(got.RecordBatches)))
 		if at = nextAfter(got.RecordBatches, at); at >= got.HighWatermark {
-			at = 0
+			break
 		}
 	}
 	return nil
