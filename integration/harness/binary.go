@@ -32,7 +32,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	name, args := "tidemark-test", []string{"build"}
-	if raceDetector {
+	if RaceDetector {
 		name, args = name+"-race", append(args, "-race")
 	}
 	path := filepath.Join(root, "bin", name)

@@ -2,4 +2,5 @@
 
 package harness
 
-const raceDetector = false
+// RaceDetector says whether this binary, and so the one under test, is built with -race.
+const RaceDetector = false
