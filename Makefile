@@ -3,6 +3,7 @@ FUZZTIME ?= 10s
 SOAK ?= 20
 KILLS ?= 50
 OUTAGE ?= 30s
+DURATION ?= 10m
 
 build: ; go build -o bin/tidemark ./cmd/tidemark
 run: build ; bin/tidemark dev
@@ -18,7 +19,10 @@ bench: ; go test -run '^$$' -bench . -benchmem ./...
 # and the other variables of integration/bench/settings.go, e.g. BENCH_SECONDS=3 BENCH_RUNS=1 BENCH_ROWS=librdkafka.
 bench-compare: ; cd integration/bench && go run .
 bench-compare-full: ; cd integration/bench && BENCH_FULL=1 go run .
+# A cluster of processes under faults: each of the two long tests lasts DURATION, Postgres is away for a minute; other variables
+# in integration/chaos.
+chaos: ; TIDEMARK_CHAOS_DURATION=$(DURATION) TIDEMARK_CHAOS_KILLS=$(DURATION) TIDEMARK_CHAOS_OUTAGE=60s scripts/with-services.sh go test -timeout 24h -count=1 -v ./integration/chaos
 # The black-box tests, over and over: what fails once in a hundred runs fails here.
 soak: ; TIDEMARK_SOAK_KILLS=$(KILLS) TIDEMARK_SOAK_OUTAGE=$(OUTAGE) scripts/with-services.sh go test -race -timeout 6h -count=$(SOAK) ./integration/... && TIDEMARK_COMPACTION_RUNS=10000 go test -timeout 6h -run Model ./broker/cleaning
 
-.PHONY: build run test race lint docs cluster fuzz bench bench-compare bench-compare-full soak
+.PHONY: build run test race lint docs cluster fuzz bench bench-compare bench-compare-full soak chaos

@@ -95,8 +95,8 @@ func newNode(t testing.TB, o Options) *Node {
 		n.Dir = filepath.Join(n.work, "data")
 	}
 	n.Cache = filepath.Join(n.Dir, "cache")
-	n.Kafka = "127.0.0.1:" + strconv.Itoa(freePort(t))
-	n.HTTP = "http://127.0.0.1:" + strconv.Itoa(freePort(t))
+	n.Kafka = "127.0.0.1:" + strconv.Itoa(FreePort(t))
+	n.HTTP = "http://127.0.0.1:" + strconv.Itoa(FreePort(t))
 	for k, v := range testDefaults {
 		n.env[k] = v
 	}
@@ -107,9 +107,9 @@ func newNode(t testing.TB, o Options) *Node {
 	return n
 }
 
-// freePort picks a port below those that the kernel gives to outgoing connections, so that nobody takes it while the
+// FreePort picks a port below those that the kernel gives to outgoing connections, so that nobody takes it while the
 // node is down.
-func freePort(t testing.TB) int {
+func FreePort(t testing.TB) int {
 	for range 200 {
 		port := 11000 + rand.IntN(20000)
 		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))

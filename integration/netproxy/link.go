@@ -14,6 +14,15 @@ func (l *link) name() (who string, known bool) {
 	return l.who, l.server != nil
 }
 
+// refuse ends the link as a closed port or a firewall that rejects would: with a reset. Clients take an orderly end before
+// the first answer for a server that speaks another protocol.
+func (l *link) refuse() {
+	if c, ok := l.client.(*net.TCPConn); ok {
+		_ = c.SetLinger(0)
+	}
+	l.end()
+}
+
 // end closes both halves.
 func (l *link) end() {
 	l.once.Do(func() {
@@ -48,6 +57,7 @@ func (l *link) serve() {
 	}
 	server, err := net.DialTimeout("tcp", l.p.o.Upstream, 5*time.Second)
 	if err != nil {
+		l.refuse()
 		return
 	}
 	l.mu.Lock()
@@ -97,6 +107,7 @@ func (l *link) passes(who string) bool {
 		r, changed := l.p.rule(who)
 		switch {
 		case r.Cut:
+			l.refuse()
 			return false
 		case !r.Hold && r.Delay == 0:
 			return true

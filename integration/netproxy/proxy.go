@@ -11,7 +11,7 @@ import (
 type Rule struct {
 	// Hold keeps everything, new connections too, until the rule changes; nobody is told, as if packets were dropped.
 	Hold bool
-	// Cut closes connections, old and new.
+	// Cut resets connections, old and new.
 	Cut bool
 	// Delay is added to each piece of at most 32 KiB: a slow link, of 32 KiB a delay at most.
 	Delay time.Duration
@@ -83,7 +83,7 @@ func (p *Proxy) Set(who string, r Rule) {
 	}
 	p.mu.Unlock()
 	for _, l := range cut {
-		l.end()
+		l.refuse()
 	}
 }
 
