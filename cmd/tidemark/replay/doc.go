@@ -4,7 +4,7 @@
 // Place in the house: under cmd/tidemark, which has the flags and the progress bar. A [Source] is a cluster, through its
 // brokers, or catalog and bucket without any broker; a [Target] is a topic, a stream of lines, or a folder.
 //
-// How it goes on after a kill (docs/adr/0005): the [Checkpoint], a file that is replaced as a whole
+// How it goes on after a kill (docs/adr/0007): the [Checkpoint], a file that is replaced as a whole
 // every half second, holds the range and for each source partition how far it was copied. A file target is cut back to
 // the length in the checkpoint. For a topic each source partition is an idempotent producer with an id of its own, whose
 // sequence numbers count the records that it has copied to a target partition: the batches behind the checkpoint's place
