@@ -104,7 +104,7 @@ func (b *Broker) listen(ctx context.Context) error {
 	wo := wire.Options{
 		MaxRequestBytes: int(n.MaxRequestBytes), ProduceBytes: max(int64(n.ProduceMemory), int64(n.MaxRequestBytes)),
 		OtherBytes: int64(n.RequestMemory), MaxConnections: n.MaxConnections,
-		MaxConnectionsPerAddress: n.MaxConnectionsPerIP, MaxInFlight: n.MaxInFlight, IdleTimeout: n.ConnectionIdle,
+		MaxConnectionsPerAddress: n.MaxConnectionsPerIP, SendBuffer: int(n.SendBuffer), MaxInFlight: n.MaxInFlight, IdleTimeout: n.ConnectionIdle,
 		ShutdownTimeout: b.opts.Config.Broker.ShutdownTimeout / 3,
 		Log:             b.log.With("part", "wire"), Metrics: wire.NewMetrics(b.opts.Registry),
 	}

@@ -22,6 +22,7 @@ type BrokerFacts struct {
 	MaxConnectionsPerIP  int
 	ConnectionIdle       time.Duration
 	MaxRequestBytes      int64
+	SendBuffer           int64 // 0: the system's own
 	RequestMemory        int64
 	FetchMaxBytes        int64
 	OffsetsRetention     time.Duration
@@ -113,6 +114,12 @@ var brokerFacts = []fact{
 	{"max.connections", Int, "TIDEMARK_MAX_CONNECTIONS", unlimited(maxInt32, func(f BrokerFacts) int { return f.MaxConnections })},
 	{"max.connections.per.ip", Int, "TIDEMARK_MAX_CONNECTIONS_PER_IP", unlimited(maxInt32, func(f BrokerFacts) int { return f.MaxConnectionsPerIP })},
 	{"connections.max.idle.ms", Long, "TIDEMARK_CONNECTION_IDLE", millis(func(f BrokerFacts) time.Duration { return f.ConnectionIdle })},
+	{"socket.send.buffer.bytes", Int, "TIDEMARK_SEND_BUFFER", number(func(f BrokerFacts) int64 {
+		if f.SendBuffer == 0 {
+			return -1
+		}
+		return f.SendBuffer
+	})},
 	{"socket.request.max.bytes", Int, "TIDEMARK_MAX_REQUEST_BYTES", number(func(f BrokerFacts) int64 { return f.MaxRequestBytes })},
 	{"queued.max.request.bytes", Long, "TIDEMARK_REQUEST_MEMORY", number(func(f BrokerFacts) int64 { return f.RequestMemory })},
 	{"fetch.max.bytes", Int, "TIDEMARK_FETCH_MAX_BYTES", number(func(f BrokerFacts) int64 { return f.FetchMaxBytes })},

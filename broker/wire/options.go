@@ -41,6 +41,11 @@ type Options struct {
 	// answer before reading stops (64).
 	MaxInFlight int
 
+	// SendBuffer is the socket's send buffer in bytes (0: the kernel sizes it,
+	// up to megabytes). What a large one holds is out of the processor's cache
+	// before the peer reads it.
+	SendBuffer int
+
 	// FirstRequestTimeout closes a connection that says nothing after it was
 	// accepted (1 min); IdleTimeout one that is idle later (10 min, as
 	// Kafka's connections.max.idle.ms). A connection that waits for an

@@ -139,6 +139,9 @@ func (s *Server) accept(ctx context.Context, l *listener, h Handler, serving *sy
 			continue
 		}
 		backoff = 5 * time.Millisecond
+		if tcp, ok := nc.(*net.TCPConn); ok && s.opts.SendBuffer > 0 {
+			_ = tcp.SetWriteBuffer(s.opts.SendBuffer) // a peer that has hung up shows at the first read
+		}
 		c, reason := s.admit(l, nc)
 		if c == nil {
 			s.opts.Metrics.closed[reason].Inc()
