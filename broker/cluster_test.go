@@ -190,9 +190,11 @@ func TestK7_AControllerThatIsCutFromTheCatalogIsReplacedAndEnds(t *testing.T) {
 func TestG2_ADemotedCoordinatorAcknowledgesNothing(t *testing.T) {
 	c := brokertest.StartCluster(t, 3, brokertest.Options{})
 	dial(t, c.Node(1)).create("t", 1, nil)
-	old := coordinator(t, c, c.Node(1), "g")
-	require.NotNil(t, old)
-	require.Zero(t, commit(t, old, "g", 10))
+	var old *brokertest.Node
+	require.Eventually(t, func() bool {
+		old = coordinator(t, c, c.Node(1), "g")
+		return old != nil && commit(t, old, "g", 10) == 0
+	}, 5*time.Second, 20*time.Millisecond)
 	old.PG.Freeze()
 	late := make(chan int16, 1)
 	go func() { late <- commit(t, old, "g", 15) }()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ type Node struct {
 	t       testing.TB
 	cancel  context.CancelFunc
 	ended   chan error
-	stopped bool
+	stopped atomic.Bool
 }
 
 // Options change what Start does.
@@ -73,7 +74,7 @@ func Start(t testing.TB, o Options) *Node {
 
 // start opens and runs the node on a store, which it closes when it ends.
 func (n *Node) start(ctx context.Context, cfg config.Config, store catalog.Store, objectsDir string, o Options) error {
-	n.Metrics, n.ended, n.stopped = prometheus.NewRegistry(), make(chan error, 1), false
+	n.Metrics, n.ended = prometheus.NewRegistry(), make(chan error, 1)
 	if o.WrapCatalog != nil {
 		n.Catalog = o.WrapCatalog(store)
 	}
@@ -93,6 +94,7 @@ func (n *Node) start(ctx context.Context, cfg config.Config, store catalog.Store
 	n.Addr, n.HTTP = n.Broker.Addr("PLAINTEXT"), n.Broker.HTTPAddr()
 	run, stop := context.WithCancel(context.Background())
 	n.cancel = stop
+	n.stopped.Store(false)
 	b := n.Broker
 	go func() {
 		err := b.Run(run)
@@ -104,7 +106,7 @@ func (n *Node) start(ctx context.Context, cfg config.Config, store catalog.Store
 
 // Stop ends the broker cleanly and returns what its run returned. More calls do nothing.
 func (n *Node) Stop() error {
-	if n.stopped {
+	if n.stopped.Load() {
 		return nil
 	}
 	n.cancel()
@@ -113,7 +115,7 @@ func (n *Node) Stop() error {
 
 // Ended waits for a broker that ends, and returns what its run returned.
 func (n *Node) Ended() error {
-	n.stopped = true
+	n.stopped.Store(true)
 	select {
 	case err := <-n.ended:
 		return err

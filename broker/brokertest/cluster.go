@@ -45,7 +45,9 @@ func StartCluster(t testing.TB, n int, o Options) *Cluster {
 	for i := range n {
 		c.Nodes = append(c.Nodes, &Node{t: t, Dir: filepath.Join(c.dir, fmt.Sprint(i+1))})
 		c.Nodes[i].PG = c.proxy()
-		go func() { errs <- c.open(i + 1) }()
+	}
+	for id := 1; id <= n; id++ {
+		go func() { errs <- c.open(id) }()
 	}
 	for range n {
 		require.NoError(t, <-errs)
@@ -74,7 +76,7 @@ func (c *Cluster) Node(id int) *Node { return c.Nodes[id-1] }
 func (c *Cluster) Live() []*Node {
 	var out []*Node
 	for _, n := range c.Nodes {
-		if !n.stopped {
+		if !n.stopped.Load() {
 			out = append(out, n)
 		}
 	}
@@ -84,7 +86,7 @@ func (c *Cluster) Live() []*Node {
 // Restart runs a stopped or killed broker again on its data folder.
 func (c *Cluster) Restart(id int) *Node {
 	c.t.Helper()
-	require.True(c.t, c.Node(id).stopped, "broker %d runs", id)
+	require.True(c.t, c.Node(id).stopped.Load(), "broker %d runs", id)
 	require.NoError(c.t, c.open(id))
 	return c.Node(id)
 }
