@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,11 +25,19 @@ func (n *Node) Tool(args ...string) (stdout, stderr string, code int) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, n.bin, args...)
 	var out, diag bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = os.Environ(), &out, &diag
+	cmd.Env, cmd.Stdout, cmd.Stderr = withoutOurs(os.Environ()), &out, &diag
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		n.t.Fatalf("tidemark %s: %v", strings.Join(args, " "), err)
 	}
 	return out.String(), diag.String(), cmd.ProcessState.ExitCode()
+}
+
+// withoutOurs leaves out what tests are told by variables: a tool that reads the settings refuses those that it does
+// not know.
+func withoutOurs(environ []string) []string {
+	return slices.DeleteFunc(environ, func(v string) bool {
+		return strings.HasPrefix(v, "TIDEMARK_TEST_") || strings.HasPrefix(v, "TIDEMARK_SOAK_") || strings.HasPrefix(v, "TIDEMARK_CATALOG_ROWS")
+	})
 }
