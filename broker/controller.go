@@ -84,7 +84,8 @@ func (c *controller) step(ctx context.Context) error {
 // takeRole becomes the controller if that is possible now.
 func (c *controller) takeRole(ctx context.Context) (catalog.Controller, bool, error) {
 	row, free := c.member.controller()
-	if own := row.Broker == c.self.Broker && row.Incarnation == c.self.Incarnation; !free && !own {
+	own := row.Broker == c.self.Broker && row.Incarnation == c.self.Incarnation
+	if !free && (!own || c.member.quiet()) {
 		return row, false, nil
 	}
 	sent := c.member.now()

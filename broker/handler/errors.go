@@ -64,6 +64,7 @@ var codes = []struct {
 	{catalog.ErrTopicExists, kerr.TopicAlreadyExists},
 	{catalog.ErrUnknownTopic, kerr.UnknownTopicOrPartition},
 	{catalog.ErrFenced, kerr.NotLeaderForPartition},
+	{catalog.ErrRewound, kerr.RequestTimedOut}, // until the brokers' copies have been taken in
 	{catalog.ErrInvalid, kerr.InvalidRequest},
 
 	{context.DeadlineExceeded, kerr.RequestTimedOut},
