@@ -273,6 +273,30 @@ func TestG4_AFrozenDatabaseIsNoSuccess(t *testing.T) {
 	})
 }
 
+// What is remembered is told only while nobody else can coordinate: a fetch and a commit of the same offset are answered from
+// memory as long as the slot is sure.
+func TestG2_AnUnsureCoordinatorTellsNoOldOffset(t *testing.T) {
+	sure := true
+	inOffice(t, func(o *Options) { o.Sure = func() bool { return sure } }, func(t *testing.T, o *office) {
+		who := o.stable()
+		require.Equal(t, "ok", o.committed(o.commit(commitReq(who, "a", 1))))
+		require.Equal(t, "1", o.fetch("a"))
+		sure = false
+		gate := make(chan struct{})
+		o.store.set(func() { o.store.frozen = gate })
+		require.Equal(t, "COORDINATOR_NOT_AVAILABLE", o.fetch("a"))
+		again := o.commit(commitReq(who, "a", 1))
+		require.Equal(t, "waits", o.committed(again))
+		require.Equal(t, OK, o.Heartbeat(who), "members stay")
+		o.store.set(func() { o.store.frozen = nil })
+		close(gate)
+		synctest.Wait()
+		require.Equal(t, "ok", o.committed(again))
+		sure = true
+		require.Equal(t, "1", o.fetch("a"))
+	})
+}
+
 func TestG11_LoadingIsWholeOrNothing(t *testing.T) {
 	inOffice(t, nil, func(t *testing.T, o *office) {
 		id := catalog.PartitionID{Topic: topicA}

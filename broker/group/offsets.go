@@ -143,7 +143,7 @@ func (c *Coordinator) commitItems(e *entry, guard catalog.SlotGuard, req CommitR
 			case len(p.Metadata) > c.opts.MaxMetadata:
 				parts[j].Code = OffsetMetadataTooLarge
 				settled++
-			case e.cache.unchanged(w.CommittedOffset):
+			case e.cache.unchanged(w.CommittedOffset) && c.opts.Sure():
 				c.opts.Metrics.unchanged.Inc()
 				settled++
 			default:
@@ -273,6 +273,9 @@ func (c *Coordinator) FetchOffsets(req FetchRequest, done func(FetchResponse)) {
 		// What was loaded may have become unclear since.
 		if code == OK && e.cache.state != loaded {
 			code = CoordinatorLoading
+		}
+		if code == OK && !c.opts.Sure() {
+			code = CoordinatorNotAvailable
 		}
 		resp := c.fetched(e, req, code)
 		e.mu.Unlock()

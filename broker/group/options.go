@@ -39,6 +39,11 @@ type Options struct {
 	// Guard returns the guard of the slot (SlotOf) that a group belongs to; ok
 	// is false if this broker does not coordinate it. It must be quick.
 	Guard func(group string) (guard catalog.SlotGuard, ok bool)
+	// Sure says whether Guard is new enough for answers that no write stands
+	// behind: false once the catalog has been silent for a lease's length, when
+	// another broker may coordinate. Offsets are not told then, nor commits that
+	// change nothing acknowledged (G2). Default: always. It must be quick.
+	Sure func() bool
 
 	// Group bounds each group (DefaultConfig).
 	Group Config
@@ -82,6 +87,9 @@ func orElse[T comparable](p *T, v T) {
 }
 
 func (o Options) withDefaults() Options {
+	if o.Sure == nil {
+		o.Sure = func() bool { return true }
+	}
 	orElse(&o.Group, DefaultConfig())
 	orElse(&o.Window, 20*time.Millisecond)
 	orElse(&o.MaxBatch, 5_000)

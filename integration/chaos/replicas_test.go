@@ -2,19 +2,15 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"tidemark/integration/checker"
-	"tidemark/integration/rawclient"
 	"tidemark/record"
 )
 
@@ -172,65 +168,4 @@ func TestE13_ANewReplicaCopiesOnlyWhatIsHot(t *testing.T) {
 		require.Less(t, copied, float64(was.TierBytes)/10, "broker %d copied history", m.id)
 		t.Logf("broker %d copied %.0f KiB of %d KiB in %v", m.id, copied/1024, (was.TierBytes+was.LocalBytes)/1024, took.Round(time.Millisecond))
 	}
-}
-
-// G2: the coordinator is stopped with a commit in its socket. Another takes over and a later commit is made there; when the
-// first goes on, it acknowledges nothing and the later commit stands.
-func TestG2_AStoppedCoordinatorAcknowledgesNothing(t *testing.T) {
-	c := startCluster(t, options{})
-	c.create("positions", 1)
-	const group = "g2"
-	commit := func(at int64) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		os := kadm.Offsets{}
-		os.AddOffset("positions", 0, at, -1)
-		return c.adm.CommitAllOffsets(ctx, group, os)
-	}
-	c.until(recovery, "the first commit", func() error { return commit(10) })
-	found := c.adm.FindGroupCoordinators(t.Context(), group)
-	require.NoError(t, found.Error())
-	old := c.member(int(found[group].NodeID))
-	conn, err := rawclient.Dial(t.Context(), old.Kafka)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close() }()
-	old.freeze()
-	_, err = conn.Send(commitRequest(group, "positions", 15))
-	require.NoError(t, err)
-	took := c.until(recovery, "another coordinator takes a commit", func() error { return commit(20) })
-	old.thaw()
-	conn.Timeout = recovery
-	resp, err := conn.Recv()
-	if err == nil {
-		code := resp.(*kmsg.OffsetCommitResponse).Topics[0].Partitions[0].ErrorCode
-		require.NotZero(t, code, "the stopped coordinator acknowledged a commit")
-		t.Logf("the stopped one answers %v", kerr.ErrorForCode(code))
-	}
-	c.until(recovery, "the later commit stands", func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		got, err := c.adm.FetchOffsets(ctx, group)
-		if err != nil {
-			return err
-		}
-		o, ok := got.Lookup("positions", 0)
-		if !ok {
-			return errors.New("no offset")
-		}
-		require.EqualValues(t, 20, o.At)
-		return nil
-	})
-	t.Logf("another coordinator took a commit after %v", took.Round(time.Millisecond))
-}
-
-func commitRequest(group, topic string, at int64) *kmsg.OffsetCommitRequest {
-	req := kmsg.NewPtrOffsetCommitRequest()
-	req.Version, req.Group, req.Generation = 7, group, -1
-	rt := kmsg.NewOffsetCommitRequestTopic()
-	rt.Topic = topic
-	rp := kmsg.NewOffsetCommitRequestTopicPartition()
-	rp.Offset, rp.LeaderEpoch = at, -1
-	rt.Partitions = append(rt.Partitions, rp)
-	req.Topics = append(req.Topics, rt)
-	return req
 }
