@@ -17,21 +17,22 @@ func (r *report) markdown(plot string) string {
 		which = "`make bench-compare-full`, the whole matrix"
 	}
 	if r.s.Rows.String() != "" || r.s.Runs < 5 {
-		which += fmt.Sprintf(", shortened (BENCH_ROWS=%q BENCH_RUNS=%d BENCH_SECONDS=%v)", r.s.Rows, r.s.Runs, r.s.Seconds)
+		which += fmt.Sprintf(", shortened (BENCH_ROWS=%q BENCH_RUNS=%d BENCH_SIDE_RUNS=%d BENCH_SECONDS=%v)", r.s.Rows, r.s.Runs, r.s.SideRuns, r.s.Seconds)
 	}
 	fmt.Fprintf(&b, `# Benchmarks
 
 Written by %s, on %s, revision %s. Apache Kafka %s (KRaft, one node, Java %s) and Tidemark, one broker each, on the
 same disk, driven by the same clients, in turn. [integration/bench](../integration/bench/doc.go) says how.
 
-Machine: %s. Values are JSON that compresses as events do; MB are 10⁶ bytes of values, before compression. CPU is the
+Machine: %s; load averages %s before the run (0 is a quiet machine; on a busy one trust ratios, and
+latencies not at all). Values are JSON that compresses as events do; MB are 10⁶ bytes of values, before compression. CPU is the
 broker's own, in seconds per 10⁹ bytes. Medians of up to %d runs of %v s; ratios are Tidemark : Kafka, medians over
 neighbouring runs. Clients and broker share the machine's cores, so where a client is the limit MB/s says more of the client, and
 CPU says what the broker costs. "raw" is no client library: prepared batches out, answers discarded.
 
 ![MB/s and CPU of both](%s)
 
-`, which, r.Began.UTC().Format("2006-01-02"), revision(), kafkaVersion, javaVersion(), machine(), r.s.Runs, r.s.Seconds, plot)
+`, which, r.Began.UTC().Format("2006-01-02"), revision(), kafkaVersion, javaVersion(), machine(), r.Load, r.s.Runs, r.s.Seconds, plot)
 	r.rates(&b)
 	r.latency(&b)
 	r.process(&b)

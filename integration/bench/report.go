@@ -15,6 +15,7 @@ import (
 type report struct {
 	s      settings
 	Began  time.Time
+	Load   string // load averages of the machine when it began: what else ran
 	Lines  []*line
 	Lives  map[string]*life
 	Cold   *coldResult
@@ -31,7 +32,13 @@ type line struct {
 }
 
 func newReport(s settings) *report {
-	return &report{s: s, Began: time.Now(), Lives: map[string]*life{}}
+	load, _ := os.ReadFile("/proc/loadavg")
+	return &report{s: s, Began: time.Now(), Load: firstWords(string(load), 3), Lives: map[string]*life{}}
+}
+
+func firstWords(text string, n int) string {
+	words := strings.Fields(text)
+	return strings.Join(words[:min(n, len(words))], " ")
 }
 
 func (r *report) life(name string) *life {
