@@ -37,12 +37,12 @@ func (b *Broker) runCompaction(ctx context.Context) error {
 	return g.Wait()
 }
 
-// toCompact lists the led partitions whose topics use the object tier.
+// toCompact lists the led partitions that have something in the object tier.
 func (b *Broker) toCompact(context.Context) ([]cleaning.Partition, error) {
 	all := b.parts.All()
 	out := make([]cleaning.Partition, 0, len(all))
 	for _, p := range all {
-		if cfg := p.Config(); cfg.RemoteStorageEnable && p.LeaderEpoch() != record.NoEpoch {
+		if cfg := p.Config(); cfg.RemoteStorageEnable && p.TierEnd() > 0 && p.LeaderEpoch() != record.NoEpoch {
 			out = append(out, cleaning.Partition{ID: p.ID, Policy: cleaning.Policy(cfg), Mark: int64(p.TierEnd())})
 		}
 	}

@@ -136,7 +136,7 @@ func (r *recovery) finish() error {
 	l.settleUndecided()
 	r.shedIndexes()
 	r.removeSnapshots(end)
-	if l.newNames {
+	if l.newNames && !l.isSmall() { // so that the next start need not scan it again
 		l.wakeLocked()
 	}
 	return nil

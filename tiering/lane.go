@@ -24,6 +24,7 @@ type lane struct {
 	place          int // in the queue, -1 while not in it
 	running        bool
 	woken          bool
+	byWake         bool // the turn that runs was begun by a wake
 	removed        bool
 	idle           chan struct{}
 

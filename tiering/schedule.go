@@ -56,7 +56,7 @@ func (s *scheduler) pop(now time.Time) (*lane, time.Duration) {
 	}
 	heap.Pop(&s.queue)
 	l.running = true
-	l.woken = false
+	l.byWake, l.woken = l.woken, false
 	return l, 0
 }
 

@@ -16,6 +16,13 @@ import (
 // idleMin is how soon a lane that found nothing is looked at again; it doubles up to Options.Poll.
 const idleMin = 50 * time.Millisecond
 
+// After restAfter looks that nobody woke and that found nothing, a lane is looked at only every restPolls polls: ten
+// thousand idle partitions cost next to nothing.
+const (
+	restAfter = 20
+	restPolls = 12
+)
+
 // uploadWorker takes lanes until ctx ends.
 func (t *Tier) uploadWorker(ctx context.Context, work <-chan *lane) {
 	for {
@@ -59,8 +66,15 @@ func (t *Tier) turn(ctx context.Context, l *lane) {
 		l.quiet = 0
 		t.sched.done(l, now, time.Time{})
 	default:
+		if l.byWake {
+			l.quiet = 0
+		}
 		l.quiet++
-		t.sched.done(l, now.Add(backoff(min(idleMin, t.o.Poll), t.o.Poll, l.quiet)), time.Time{})
+		most := t.o.Poll
+		if l.quiet > restAfter {
+			most *= restPolls
+		}
+		t.sched.done(l, now.Add(backoff(min(idleMin, t.o.Poll), most, l.quiet)), time.Time{})
 	}
 }
 
