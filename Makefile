@@ -22,7 +22,9 @@ bench-compare-full: ; cd integration/bench && BENCH_FULL=1 go run .
 # A cluster of processes under faults: each of the two long tests lasts DURATION, Postgres is away for a minute; other variables
 # in integration/chaos.
 chaos: ; TIDEMARK_CHAOS_DURATION=$(DURATION) TIDEMARK_CHAOS_KILLS=$(DURATION) TIDEMARK_CHAOS_OUTAGE=60s scripts/with-services.sh go test -timeout 24h -count=1 -v ./integration/chaos
+# The checked models of the riskiest rules; LIMIT seconds for each search.
+model: ; docs/model/run.sh
 # The black-box tests, over and over: what fails once in a hundred runs fails here.
 soak: ; TIDEMARK_SOAK_KILLS=$(KILLS) TIDEMARK_SOAK_OUTAGE=$(OUTAGE) scripts/with-services.sh go test -race -timeout 6h -count=$(SOAK) ./integration/... && TIDEMARK_COMPACTION_RUNS=10000 go test -timeout 6h -run Model ./broker/cleaning && TIDEMARK_SOAK_CUTS=200 go test -timeout 6h -run PowerCuts ./broker
 
-.PHONY: build run test race lint docs cluster fuzz bench bench-compare bench-compare-full soak chaos
+.PHONY: build run test race lint docs cluster fuzz bench bench-compare bench-compare-full soak chaos model

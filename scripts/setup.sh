@@ -15,6 +15,7 @@ needs() {
 	cat <<-'LIST'
 		Postgres|have_postgres|postgresql|every test of the catalog
 		a C compiler|have gcc|gcc libc6-dev|go test -race
+		spin|have spin|spin|make model
 		kcat|have kcat|kcat|integration: librdkafka
 		confluent_kafka|have_module confluent_kafka|python3-confluent-kafka|integration: Python on librdkafka
 		kafka-python|have_module kafka|python3-kafka|integration: kafka-python
