@@ -20,9 +20,11 @@ type bench struct {
 	began  time.Time
 	values map[int][][]byte
 	report *report
+
+	ballast *ballast
 }
 
-// prepare builds, fetches and writes all that is needed, and touches the memory.
+// prepare builds, fetches and writes all that is needed.
 func prepare(s settings) (*bench, error) {
 	b := &bench{s: s, began: time.Now(), values: map[int][][]byte{}, report: newReport(s)}
 	all := selection()
@@ -58,8 +60,8 @@ func prepare(s settings) (*bench, error) {
 			}
 		}
 	}
-	b.say("touching memory")
-	return b, touch(s)
+	b.ballast, err = newBallast(s.Dir)
+	return b, err
 }
 
 func (b *bench) payloadFile(size int) string {
@@ -192,7 +194,7 @@ func (b *bench) one(ctx context.Context, r row, p *peer) (m measure, err error) 
 		}
 		defer func() { err = errors.Join(err, p.remove(ctx, j.topic)) }()
 	}
-	if err := p.settle(ctx); err != nil {
+	if err := errors.Join(p.settle(ctx), b.ballast.fill()); err != nil {
 		return m, err
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration((b.s.Ramp+b.s.Seconds)*float64(time.Second))+time.Minute)

@@ -7,8 +7,7 @@
 // medians; its ratios are medians of the ratios of neighbouring runs.
 //
 // What is counted begins after a second of running in and ends before the client stops. CPU is the broker's process alone,
-// over the counted time, from /proc. Before the first row the machine's free memory is written to once: the first touch of
-// a page of a virtual machine costs its host more than all that a broker does with it.
+// over the counted time, from /proc. Before each run free memory is filled with page cache that nobody needs (memory.go).
 //
 // Settings are environment variables (settings.go); make bench-compare runs what fits into 45 minutes, make
 // bench-compare-full the whole matrix. The result is docs/benchmarks.md with its plot.

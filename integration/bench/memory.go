@@ -2,9 +2,9 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // meminfo is a line of /proc/meminfo in bytes.
@@ -19,24 +19,39 @@ func meminfo(name string) int64 {
 	return 0
 }
 
-// touchKeep is how much free memory touch leaves alone, for whatever else the machine does.
-const touchKeep = 1 << 30
+const (
+	// freeEnough is how much memory ballast leaves free.
+	freeEnough = 512 << 20
+	// holeSize is that of the ballast's file, which takes no disk.
+	holeSize = 1 << 40
+)
 
-// touch writes once to every page of memory that is free, and gives it back.
-func touch(s settings) error {
-	n := s.TouchBytes
-	if n < 0 {
-		n = min(meminfo("MemFree")-touchKeep, 16e9)
-	}
-	if n <= 0 {
-		return nil
-	}
-	pages, err := syscall.Mmap(-1, 0, int(n), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+// ballast fills free memory with page cache that nobody needs, as the memory of a machine in service is full. A broker's
+// writes then take pages from there. Free ones may be a virtual machine's loan that it has given back: the first write to
+// such a page costs its host more than a broker spends on the record, and it is counted as the broker's.
+type ballast struct {
+	file *os.File
+	at   int64
+}
+
+func newBallast(dir string) (*ballast, error) {
+	f, err := os.Create(filepath.Join(dir, "ballast"))
 	if err != nil {
-		return os.NewSyscallError("mmap", err)
+		return nil, err
 	}
-	for at := 0; at < len(pages); at += os.Getpagesize() {
-		pages[at] = 1
+	return &ballast{file: f}, f.Truncate(holeSize)
+}
+
+// fill reads from a hole, which the kernel keeps like any file's pages.
+func (b *ballast) fill() error {
+	block := make([]byte, 1<<20)
+	for meminfo("MemFree") > freeEnough {
+		for range 64 {
+			if _, err := b.file.ReadAt(block, b.at); err != nil {
+				return err
+			}
+			b.at = (b.at + int64(len(block))) % holeSize
+		}
 	}
-	return os.NewSyscallError("munmap", syscall.Munmap(pages))
+	return nil
 }

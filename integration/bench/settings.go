@@ -11,23 +11,22 @@ import (
 
 // settings are what a run is told. Every length is one of them.
 type settings struct {
-	Full       bool           // BENCH_FULL: the whole matrix instead of the selection
-	Seconds    float64        // BENCH_SECONDS: counted time of one run (10; quick: 3)
-	Ramp       float64        // BENCH_RAMP: running in before it, seconds (1)
-	Runs       int            // BENCH_RUNS: runs of a row on each broker (5)
-	SideRuns   int            // BENCH_SIDE_RUNS: runs of the rows that vary one thing (2)
-	Rows       *regexp.Regexp // BENCH_ROWS: names of the rows to measure (all)
-	Peers      *regexp.Regexp // BENCH_PEERS: kafka, tidemark or both
-	Budget     time.Duration  // BENCH_BUDGET: no run begins after it (45m; full: none)
-	Recover    int64          // BENCH_RECOVER_BYTES: data to restart with after SIGKILL (2 GB; full: 20 GB)
-	Hot        int64          // BENCH_HOT_BYTES: data that hot consumers read (1 GB; full: 20 GB)
-	Cold       int64          // BENCH_COLD_BYTES: data of the cold replay (1 GiB; full: 20 GB)
-	TouchBytes int64          // BENCH_TOUCH_BYTES: memory to touch first (what is free, at most 16 GB)
-	Dir        string         // BENCH_DIR: data of both brokers, on the disk to measure (a new temporary folder)
-	Cache      string         // BENCH_CACHE: jars and binaries (~/.cache/tidemark)
-	Out        string         // BENCH_OUT: the page to write (docs/benchmarks.md); its plot and raw results stand beside it
-	Binary     string         // BENCH_TIDEMARK: the tidemark to measure (built from this tree)
-	Profile    string         // BENCH_PROFILE: folder for one CPU profile of Tidemark per row
+	Full     bool           // BENCH_FULL: the whole matrix instead of the selection
+	Seconds  float64        // BENCH_SECONDS: counted time of one run (10; quick: 3)
+	Ramp     float64        // BENCH_RAMP: running in before it, seconds (1)
+	Runs     int            // BENCH_RUNS: runs of a row on each broker (5)
+	SideRuns int            // BENCH_SIDE_RUNS: runs of the rows that vary one thing (2)
+	Rows     *regexp.Regexp // BENCH_ROWS: names of the rows to measure (all)
+	Peers    *regexp.Regexp // BENCH_PEERS: kafka, tidemark or both
+	Budget   time.Duration  // BENCH_BUDGET: no run begins after it (45m; full: none)
+	Recover  int64          // BENCH_RECOVER_BYTES: data to restart with after SIGKILL (2 GB; full: 20 GB)
+	Hot      int64          // BENCH_HOT_BYTES: data that hot consumers read (1 GB; full: 20 GB)
+	Cold     int64          // BENCH_COLD_BYTES: data of the cold replay (1 GiB; full: 20 GB)
+	Dir      string         // BENCH_DIR: data of both brokers, on the disk to measure (a new temporary folder)
+	Cache    string         // BENCH_CACHE: jars and binaries (~/.cache/tidemark)
+	Out      string         // BENCH_OUT: the page to write (docs/benchmarks.md); its plot and raw results stand beside it
+	Binary   string         // BENCH_TIDEMARK: the tidemark to measure (built from this tree)
+	Profile  string         // BENCH_PROFILE: folder for one CPU profile of Tidemark per row
 }
 
 func load() (settings, error) {
@@ -47,7 +46,6 @@ func load() (settings, error) {
 	s.Recover = int64(e.number("BENCH_RECOVER_BYTES", data))
 	s.Hot = int64(e.number("BENCH_HOT_BYTES", max(1e9, data-2e9)))
 	s.Cold = int64(e.number("BENCH_COLD_BYTES", max(1<<30, data-2e9)))
-	s.TouchBytes = int64(e.number("BENCH_TOUCH_BYTES", -1))
 	s.Dir = os.Getenv("BENCH_DIR")
 	s.Binary = os.Getenv("BENCH_TIDEMARK")
 	s.Profile = os.Getenv("BENCH_PROFILE")
