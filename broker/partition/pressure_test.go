@@ -13,9 +13,11 @@ type fakeDisk struct {
 	ballast int64
 }
 
-func (d *fakeDisk) FreeSpace() (free, total int64, err error) { return d.free - d.ballast, 1000 << 20, nil }
-func (d *fakeDisk) Reserve(size int64) error                  { d.ballast = size; return nil }
-func (d *fakeDisk) ReleaseReserve() error                     { d.ballast = 0; return nil }
+func (d *fakeDisk) FreeSpace() (free, total int64, err error) {
+	return d.free - d.ballast, 1000 << 20, nil
+}
+func (d *fakeDisk) Reserve(size int64) error { d.ballast = size; return nil }
+func (d *fakeDisk) ReleaseReserve() error    { d.ballast = 0; return nil }
 
 // A disk fills and gets space again: clients' produce stops at the first mark, everything at the second, the ballast
 // goes when hardly a byte is left, and all comes back in the other order.

@@ -161,7 +161,8 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	<-ctx.Done()
-	p.mu.Lock() // nobody starts one from here on
+	p.mu.Lock()
+	p.ctx = nil // nobody starts one from here on
 	p.mu.Unlock()
 	p.running.Wait()
 	return nil
