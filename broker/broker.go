@@ -158,6 +158,14 @@ func (b *Broker) openTier(ctx context.Context) error {
 	return err
 }
 
+// spare is the cache, where it lies in the data folder.
+func (b *Broker) spare() partition.Spare {
+	if b.opts.Config.Tier.CacheDir != "" {
+		return nil
+	}
+	return b.chunks
+}
+
 // openState pulls the cluster's state, elects what has no leader and opens the partitions.
 func (b *Broker) openState(ctx context.Context) error {
 	d := b.opts.Config.Disk
@@ -165,7 +173,7 @@ func (b *Broker) openState(ctx context.Context) error {
 		Broker: b.id, Incarnation: b.registered.Incarnation, Kept: b.kept,
 		Data: b.data, Catalog: b.opts.Catalog, Tier: b.tier,
 		Files:     hotlog.NewFileLimit(d.FileReads, d.OpenSegments),
-		FreeDelay: b.opts.Config.Tier.FreeDelay, ProduceMark: int64(d.ProduceMark), EndMark: int64(d.AppendMark), Reserve: int64(d.Reserve),
+		FreeDelay: b.opts.Config.Tier.FreeDelay, ProduceMark: int64(d.ProduceMark), EndMark: int64(d.AppendMark), Reserve: int64(d.Reserve), Spare: b.spare(),
 		MaxProducers: d.MaxProducerIDs, ProducerExpiry: d.ProducerIDExpiration,
 		InterBroker: b.opts.Config.Network.InterBroker, LagMax: b.opts.Config.Replication.LagMax,
 		Replication: fetcher.Options{

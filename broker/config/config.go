@@ -75,7 +75,7 @@ type Tier struct {
 	FreeDelay         time.Duration `env:"FREE_DELAY" envDefault:"1m" min:"0s" max:"720h" doc:"Time for which the catalog must have shown a local segment as tiered before it may be freed locally (dev: 5s)."`
 	GCGrace           time.Duration `env:"GC_GRACE" envDefault:"10m" min:"6s" max:"8760h" doc:"Time between the moment that nothing needs an object any more and its deletion (dev: 30s). Longer than TIDEMARK_FREE_DELAY."`
 	CacheDir          string        `env:"CACHE_DIR" doc:"Folder of the cache of cold reads. Default: cache in the data folder. It may be lost at any time."`
-	CacheBytes        Bytes         `env:"CACHE_BYTES" envDefault:"10GiB" min:"64MiB" max:"1PiB" doc:"Disk for cold reads' chunks."`
+	CacheBytes        Bytes         `env:"CACHE_BYTES" envDefault:"10GiB" min:"64MiB" max:"1PiB" doc:"Disk for cold reads' chunks. In the data folder it gives way while free space is below twice TIDEMARK_DISK_PRODUCE_MARK."`
 	TailCacheBytes    Bytes         `env:"TAIL_CACHE_BYTES" envDefault:"64MiB" min:"1MiB" max:"1TiB" doc:"Memory for objects' indexes."`
 	ColdReads         int           `env:"COLD_READS" envDefault:"32" min:"1" max:"10000" doc:"Cold reads in progress; others wait in the order in which they came."`
 	ColdReadTimeout   time.Duration `env:"COLD_READ_TIMEOUT" envDefault:"1m" min:"1s" max:"1h" doc:"Deadline of one cold read, all its steps together."`

@@ -17,6 +17,14 @@ type Disk interface {
 	ReleaseReserve() error
 }
 
+// Spare is what lies on the data disk and can be had again: the cache of cold reads.
+type Spare interface {
+	// Used is how many bytes it takes.
+	Used() int64
+	// Limit bounds that until the next call, as far as it can, and frees what is too much.
+	Limit(bytes int64)
+}
+
 var _ Disk = (*hotlog.DataDir)(nil)
 
 // pressure is what a filling disk changes (H18, L1): below the produce mark clients' batches are refused
@@ -28,6 +36,7 @@ type pressure struct {
 	disk                 Disk
 	produceMark, endMark int64
 	reserve              int64
+	spare                Spare // nil: nothing
 	out                  *slog.Logger
 
 	// left is how many bytes may be appended before the disk is looked at again: half of what there is to
@@ -67,6 +76,9 @@ func (d *pressure) full() { d.level.CompareAndSwap(0, 1) }
 func (d *pressure) measure() bool {
 	if free, total, ok := d.look(); ok {
 		d.keepBallast(free, total, d.level.Load())
+		if d.spare != nil { // it gives way long before the first mark
+			d.spare.Limit(d.spare.Used() + free - 2*min(d.produceMark, total/10))
+		}
 	}
 	return d.news.Swap(false)
 }

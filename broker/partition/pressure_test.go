@@ -56,6 +56,36 @@ func TestH18_TwoMarksAndAReserve(t *testing.T) {
 	require.False(t, p.refuseProduce(0))
 }
 
+// fakeCache takes space of a fakeDisk.
+type fakeCache struct {
+	disk  *fakeDisk
+	bytes int64
+}
+
+func (c *fakeCache) Used() int64 { return c.bytes }
+func (c *fakeCache) Limit(bytes int64) {
+	if over := c.bytes - max(bytes, 0); over > 0 {
+		c.bytes -= over
+		c.disk.free += over
+	}
+}
+
+// L2: the cache of cold reads gives way before a client is refused.
+func TestL2_TheCacheGoesFirst(t *testing.T) {
+	d := &fakeDisk{free: 150 << 20}
+	c := &fakeCache{disk: d, bytes: 200 << 20}
+	p := &pressure{disk: d, produceMark: 90 << 20, endMark: 40 << 20, spare: c, out: slog.New(slog.DiscardHandler)}
+	for d.free > 0 {
+		p.measure()
+		if p.refuseProduce(0) {
+			break
+		}
+		d.free -= 1 << 20
+	}
+	require.Zero(t, c.bytes)
+	require.InDelta(t, 90<<20, d.free, 2<<20)
+}
+
 // A producer that is faster than the looks at the disk passes no mark: what is appended is counted between them.
 func TestH18_NoSpeedPassesAMark(t *testing.T) {
 	d := &fakeDisk{free: 500 << 20}

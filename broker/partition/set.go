@@ -46,6 +46,7 @@ type SetOptions struct {
 	FreeDelay            time.Duration
 	ProduceMark, EndMark int64 // bytes of free disk; see pressure
 	Reserve              int64 // bytes of ballast on the data disk, 0: none
+	Spare                Spare // what gives way first on the data disk; nil: nothing
 	MaxProducers         int
 	ProducerExpiry       time.Duration
 
@@ -108,7 +109,7 @@ func NewSet(o SetOptions) *Set {
 	s.env = &environment{
 		catalog: o.Catalog, tier: o.Tier, freeDelay: o.FreeDelay,
 		mono: func() time.Duration { return time.Since(began) }, wall: time.Now,
-		pressure: &pressure{disk: o.Data, produceMark: o.ProduceMark, endMark: o.EndMark, reserve: o.Reserve, out: o.Log},
+		pressure: &pressure{disk: o.Data, produceMark: o.ProduceMark, endMark: o.EndMark, reserve: o.Reserve, spare: o.Spare, out: o.Log},
 		metrics:  newMetrics(o.Registerer), lagMax: o.LagMax, poke: s.poke,
 		pokeISR: s.pokeISR, doubt: s.doubt, logFailed: s.logFailed,
 	}

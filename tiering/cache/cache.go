@@ -41,6 +41,7 @@ type Cache struct {
 	queue   queue
 	running int
 	used    int64
+	bound   int64 // of used; see Limit
 	closed  bool
 	waker   *time.Timer // runs pump when a kept chunk may go
 }
@@ -51,6 +52,7 @@ func Open(opts Options) (*Cache, error) {
 		return nil, err
 	}
 	c := &Cache{opts: opts.withDefaults(), entries: map[Key]*entry{}, lru: list.New(), images: images{order: list.New()}, loads: map[Key]*load{}}
+	c.bound = c.opts.MaxBytes
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.recover(); err != nil {
 		c.cancel()

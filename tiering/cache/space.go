@@ -27,7 +27,7 @@ type entry struct {
 // nobody has read yet. If only chunks that are kept for somebody stand in the way, wake is when the first stops.
 func (c *Cache) reserveLocked(bytes int64, prefetch bool) (victims []*entry, wake time.Time, ok bool) {
 	now := time.Now()
-	free := c.opts.MaxBytes - c.used
+	free := c.bound - c.used
 	for el := c.lru.Front(); el != nil && free < bytes; el = el.Next() {
 		e := el.Value.(*entry)
 		switch {
@@ -49,6 +49,29 @@ func (c *Cache) reserveLocked(bytes int64, prefetch bool) (victims []*entry, wak
 	}
 	c.used += bytes
 	return victims, wake, true
+}
+
+// leastBound is what Limit always leaves, so that reads go on.
+const leastBound = 32 << 20
+
+// Limit bounds the files at so many bytes until the next call, though never below what reads need and never above
+// Options.MaxBytes: the disk is wanted for what is nowhere else (L2). What is too much goes at once, the longest idle
+// first, but for what is in use or kept for somebody.
+func (c *Cache) Limit(bytes int64) {
+	c.mu.Lock()
+	c.bound = min(max(bytes, leastBound), c.opts.MaxBytes)
+	var victims []*entry
+	for el := c.lru.Front(); el != nil && c.used > c.bound; {
+		e := el.Value.(*entry)
+		el = el.Next()
+		if e.pins == 0 && (e.read || !time.Now().Before(e.keepUntil)) {
+			c.dropLocked(e)
+			c.opts.Metrics.evicted.Inc()
+			victims = append(victims, e)
+		}
+	}
+	c.mu.Unlock()
+	removeFiles(victims)
 }
 
 // dropLocked takes an entry that nobody holds out of the cache and gives its space back.
