@@ -2,7 +2,7 @@
  *
  * A standby has all commits at arbitrary moments and takes over once. A value is who appended it in which epoch. Every
  * transition is one atomic step; a broker may be away for as long as it likes, one at a time, and come back at any moment: it is
- * the paused leader of H2. The ELR is isr.pml's matter.
+ * the paused leader of H2, but for THROUGH not while commits are lost. The ELR is isr.pml's matter.
  *
  * Rules (1 on, 0 off): */
 #ifndef NONCE
@@ -26,7 +26,10 @@
 #ifndef ABOVE
 #define ABOVE 1       /* the repair raises the counter above all that was seen, so that who comes later is told to read everything */
 #endif
-/* Bounds: */
+/* Bounds and what can happen: */
+#ifndef THROUGH
+#define THROUGH 0     /* 1: a broker may be away while commits are lost, and be back when the others have gone on: two faults at once */
+#endif
 #ifndef E
 #define E 4           /* epochs */
 #endif
@@ -101,7 +104,7 @@ end: do
 proctype World() {
   byte x = 0, be = 0, bv = 0, bi = 0, top = 0;
 end: do
-  :: atomic { away == NOB && absences -> absences--;
+  :: atomic { away == NOB && absences && (THROUGH || !lost || (ALLSEEN && !mark)) -> absences--;
        if :: away = 0 :: away = 1 :: away = 2 fi; printf("broker %d is away\n", away) }
   :: atomic { away != NOB -> printf("broker %d is back\n", away); away = NOB }
   /* the controller: an election from the ISR; the old leader leaves it if it is away */
@@ -112,7 +115,7 @@ end: do
        cl = x; ce++; cv++; x = 0; printf("catalog: leader %d, epoch %d, ISR %d, version %d\n", cl, ce, ci, cv) }
   /* the standby */
   :: atomic { !lost && stv != cv -> stl = cl; ste = ce; sti = ci; stv = cv }
-  :: atomic { !lost && stv != cv -> lost = 1; fork = stv; cl = stl; ce = ste; ci = sti; cv = stv; seen = 0;
+  :: atomic { !lost && stv != cv && (THROUGH || away == NOB) -> lost = 1; fork = stv; cl = stl; ce = ste; ci = sti; cv = stv; seen = 0;
        printf("LOST: leader %d, epoch %d, ISR %d, version %d\n", cl, ce, ci, cv) }
   /* the repair */
   :: atomic { mark && (!WAIT || ALLSEEN) ->

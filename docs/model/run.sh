@@ -13,7 +13,7 @@ RW="-DREWINDS=1 -DTAKEOVER=0 -DMERGERS=0 -DNK=2"
 I1="-DL=1 -DV=1 -DE=2 -DCH=5"
 I0="$I1 -DKILLS=0 -DLOSSES=0"
 W="-DE=4 -DCH=5 -DAWAY=1"
-QUICK='^(slots-|rewind-|tier-on-takeover|tier-off-R4-intent|tier-rewind-no-F_GRACE|isr-on-kill|isr-off-union|isr-off-waits)'
+QUICK='^(slots-|rewind-o|tier-on-takeover|tier-off-R4-intent|tier-rewind-no-F_GRACE|isr-on-kill|isr-off-union|isr-off-waits)'
 # name ; model ; expected (none|cex) ; flags
 configs() { cat <<LIST
 tier-on-takeover;tier;none;-DTAKEOVER=2 -DMERGERS=0 -DRETENTION=0 -DNK=2
@@ -76,8 +76,9 @@ slots-off-load-late;slots;cex;-DLOADLATE=0
 slots-off-forget;slots;cex;-DFORGET=0
 slots-off-sure;slots;cex;-DSURE=0
 slots-moved-alive;slots;cex;-DMOVES=1
-rewind-on;rewind;none;-DE=3 -DCH=4 -DAWAY=1
-rewind-on-more;rewind;none;$W
+rewind-on;rewind;none;-DE=2 -DCH=3 -DAWAY=1
+rewind-on-more;rewind;none;-DE=3 -DCH=4 -DAWAY=1
+rewind-away-through-it;rewind;cex;-DE=3 -DCH=4 -DAWAY=1 -DTHROUGH=1
 rewind-off-nonce;rewind;cex;$W -DNONCE=0
 rewind-off-pause;rewind;cex;$W -DPAUSE=0
 rewind-off-mark;rewind;cex;$W -DMARK=0
