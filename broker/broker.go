@@ -235,7 +235,7 @@ func (b *Broker) openHandlers(context.Context) error {
 	var err error
 	b.groups, err = group.New(group.Options{
 		Offsets: b.opts.Catalog, Topics: topicNames{b.follower}, Guard: b.slots.guard, Group: cfg,
-		Sure:        func() bool { return b.follower.Age() < leaseLength },
+		Sure:        func() bool { return b.member.keeps() && b.follower.Age() < leaseLength },
 		MaxMetadata: g.OffsetMetadataMax, Retention: g.OffsetsRetention,
 		Log: b.log.With("part", "group"), Metrics: group.NewMetrics(b.opts.Registry),
 	})

@@ -46,6 +46,7 @@ type member struct {
 	registered chan struct{} // closed when self is set
 	term       catalog.Controller
 	termUntil  time.Duration // by the own clock, from before the last renewal was sent
+	kept       time.Duration // the same for the own lease
 
 	stop   context.CancelFunc
 	loops  errgroup.Group
@@ -82,6 +83,7 @@ func (m *member) now() time.Duration { return time.Since(m.began) }
 func (m *member) join(self catalog.Member) {
 	m.mu.Lock()
 	m.self = self
+	m.kept = m.now() + leaseLength/2 // the registration is that old at most
 	m.mu.Unlock()
 	close(m.registered)
 }
@@ -153,16 +155,18 @@ func (m *member) renew(ctx context.Context) error {
 	if err := m.probe(ctx); err != nil {
 		return err
 	}
+	sent := m.now()
 	if _, err := m.store.Renew(ctx, m.self.Broker, m.self.Incarnation); err != nil {
 		return err
 	}
 	m.mu.Lock()
+	m.kept = sent + leaseLength
 	term := m.term
 	m.mu.Unlock()
 	if term.Broker == catalog.NoBroker || term.Epoch == 0 {
 		return nil
 	}
-	sent := m.now()
+	sent = m.now()
 	next, err := m.store.RenewController(ctx, term)
 	switch {
 	case errors.Is(err, catalog.ErrFenced):
@@ -189,6 +193,14 @@ func (m *member) controls() (catalog.Controller, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.term, m.term.Epoch > 0 && m.now() < m.termUntil
+}
+
+// keeps says whether this broker still holds its lease by its own clock, which is never the last to say that it does not:
+// who watches counts from a later moment.
+func (m *member) keeps() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now() < m.kept
 }
 
 // controller is the controller's row as last seen and whether the role may be taken.

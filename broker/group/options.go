@@ -39,8 +39,8 @@ type Options struct {
 	// Guard returns the guard of the slot (SlotOf) that a group belongs to; ok
 	// is false if this broker does not coordinate it. It must be quick.
 	Guard func(group string) (guard catalog.SlotGuard, ok bool)
-	// Sure says whether Guard is new enough for answers that no write stands
-	// behind: false once the catalog has been silent for a lease's length, when
+	// Sure says whether Guard is sure enough for answers that no write stands
+	// behind: false once the lease is over by the own clock, when
 	// another broker may coordinate. Offsets are not told then, nor commits that
 	// change nothing acknowledged (G2). Default: always. It must be quick.
 	Sure func() bool
