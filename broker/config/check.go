@@ -116,7 +116,7 @@ func (c Config) checkNetwork(fault func(variable, value, problem, remedy string)
 	}
 	if c.HTTP.Listen != "" {
 		if _, _, err := net.SplitHostPort(c.HTTP.Listen); err != nil {
-			fault("TIDEMARK_HTTP_LISTEN", c.HTTP.Listen, "not host:port", "write e.g. 127.0.0.1:9644")
+			fault("TIDEMARK_HTTP_LISTEN", c.HTTP.Listen, "not host:port", "write e.g. 127.0.0.1:9644, or none")
 		}
 	}
 }

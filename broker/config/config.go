@@ -56,7 +56,7 @@ type Network struct {
 
 // HTTP says where metrics, health and the console are served.
 type HTTP struct {
-	Listen string `env:"HTTP_LISTEN" envDefault:"127.0.0.1:9644" doc:"Address of metrics, health checks, API and console. Empty: none."`
+	Listen string `env:"HTTP_LISTEN" envDefault:"127.0.0.1:9644" doc:"Address of metrics, health checks, API and console, or the word none."`
 	Token  Secret `env:"HTTP_TOKEN" doc:"Bearer token for changes over HTTP. Without it changes are accepted on a loopback address only."`
 }
 

@@ -166,6 +166,18 @@ func TestFlagsWinOverVariablesAndTheseOverDevsDefaults(t *testing.T) {
 	require.ErrorContains(t, err, "TIDEMARK_LISTENERS")
 }
 
+// An empty variable counts as not given, for the address of HTTP too; none is a word.
+func TestHTTPMayBeTurnedOff(t *testing.T) {
+	for value, want := range map[string]string{"": "127.0.0.1:9644", "none": "", "127.0.0.1:1": "127.0.0.1:1"} {
+		c, err := Load(cluster("TIDEMARK_HTTP_LISTEN=" + value))
+		require.NoError(t, err, value)
+		require.Equal(t, want, c.HTTP.Listen, value)
+	}
+	c, err := Dev(DevOptions{HTTP: "none"}, nil)
+	require.NoError(t, err)
+	require.Empty(t, c.HTTP.Listen)
+}
+
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]Bytes{"0": 0, "1048576": 1 << 20, "64MiB": 64 << 20, "1 GiB": 1 << 30, "5MB": 5e6, "7B": 7} {
 		var b Bytes

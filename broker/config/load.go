@@ -110,6 +110,9 @@ func (c *Config) derive() {
 		c.Network.InterBroker = c.Network.Listeners[0].Name
 	}
 	c.Network.InterBroker = strings.ToUpper(c.Network.InterBroker)
+	if c.HTTP.Listen == "none" { // an empty variable counts as not given, so it takes a word
+		c.HTTP.Listen = ""
+	}
 }
 
 // parseFaults turns the parser's errors, which name fields, into faults, which name variables.

@@ -27,7 +27,7 @@ func (c *command) dev() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.DataDir, "data", "", "folder for everything (./tidemark-data)")
 	cmd.Flags().StringVar(&o.Kafka, "kafka", "", "address for Kafka clients (127.0.0.1:9092)")
-	cmd.Flags().StringVar(&o.HTTP, "http", "", "address for metrics, health and console (127.0.0.1:9644)")
+	cmd.Flags().StringVar(&o.HTTP, "http", "", "address for metrics, health and console, or none (127.0.0.1:9644)")
 	return cmd
 }
 
