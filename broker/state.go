@@ -29,13 +29,17 @@ func (s state) Readiness() (ready bool, reasons, warnings []string) {
 	if _, ok := b.follower.Image().Broker(b.id); !ok {
 		reasons = append(reasons, fmt.Sprintf("the cluster state that was pulled does not contain broker %d", b.id))
 	}
-	offline := b.parts.Offline()
-	for id, err := range offline {
-		name := id.String()
+	name := func(id catalog.PartitionID) string {
 		if t, ok := b.follower.Image().TopicByID(id.Topic); ok {
-			name = t.Name + "-" + strconv.Itoa(int(id.Partition))
+			return t.Name + "-" + strconv.Itoa(int(id.Partition))
 		}
-		reasons = append(reasons, fmt.Sprintf("partition %s is offline: %v", name, err))
+		return id.String()
+	}
+	for id, err := range b.parts.Offline() {
+		reasons = append(reasons, fmt.Sprintf("partition %s is offline: %v", name(id), err))
+	}
+	for _, id := range b.parts.Failed() {
+		reasons = append(reasons, fmt.Sprintf("partition %s is not served: its local log has failed; look at the disk and start the broker again", name(id)))
 	}
 	slices.Sort(reasons)
 	if len(reasons) > 20 {
