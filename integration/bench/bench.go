@@ -43,8 +43,8 @@ func prepare(s settings) (*bench, error) {
 	if b.jars, err = jars(s); err != nil {
 		return nil, err
 	}
-	for _, make := range []func(settings, string) (*peer, error){newKafka, newTidemark} {
-		p, err := make(s, filepath.Join(s.Dir, fmt.Sprint("data", len(b.peers))))
+	for _, describe := range []func(settings, string) (*peer, error){newKafka, newTidemark} {
+		p, err := describe(s, filepath.Join(s.Dir, fmt.Sprint("data", len(b.peers))))
 		if err != nil {
 			return nil, err
 		}

@@ -30,38 +30,48 @@ func (r *report) plot() string {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
 		width, height, width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
-	panels := []struct {
-		title string
-		of    func(measure) float64
-		form  string
-	}{{"MB/s (more is better)", measure.mbps, "%.0f"}, {"broker's CPU seconds per GB (less is better)", measure.cpuPerGB, "%.2f"}}
 	fmt.Fprintf(&b, `<rect x="10" y="10" width="12" height="12" fill="%s"/><text x="28" y="20">Kafka %s</text>`+"\n", plotKafka, kafkaVersion)
 	fmt.Fprintf(&b, `<rect x="120" y="10" width="12" height="12" fill="%s"/><text x="138" y="20">Tidemark</text>`+"\n", plotOurs)
 	for i, l := range rows {
 		fmt.Fprintf(&b, `<text x="10" y="%d">%s</text>`+"\n", plotHead+plotLine*i+19, html.EscapeString(l.Row.Name))
 	}
-	for i, p := range panels {
-		x := plotName + i*(plotBar+plotGap)
-		fmt.Fprintf(&b, `<text x="%d" y="%d" font-weight="bold">%s</text>`+"\n", x, plotHead-12, p.title)
-		highest := 0.0
-		for _, l := range rows {
-			highest = max(highest, l.median("kafka", p.of), l.median("tidemark", p.of))
-		}
-		for n, l := range rows {
-			y := plotHead + plotLine*n
-			bar(&b, x, y+3, l.median("kafka", p.of), highest, plotKafka, p.form)
-			bar(&b, x, y+17, l.median("tidemark", p.of), highest, plotOurs, p.form)
-		}
+	for i, p := range []panel{
+		{title: "MB/s (more is better)", of: measure.mbps, form: "%.0f"},
+		{title: "broker's CPU seconds per GB (less is better)", of: measure.cpuPerGB, form: "%.2f"},
+	} {
+		p.x = plotName + i*(plotBar+plotGap)
+		p.draw(&b, rows)
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
 }
 
-func bar(b *strings.Builder, x, y int, v, highest float64, colour, form string) {
-	if v == 0 || highest == 0 {
+// panel is a column of bars.
+type panel struct {
+	title   string
+	of      func(measure) float64
+	form    string // of a bar's figure
+	x       int
+	highest float64
+}
+
+func (p panel) draw(b *strings.Builder, rows []*line) {
+	fmt.Fprintf(b, `<text x="%d" y="%d" font-weight="bold">%s</text>`+"\n", p.x, plotHead-12, p.title)
+	for _, l := range rows {
+		p.highest = max(p.highest, l.median("kafka", p.of), l.median("tidemark", p.of))
+	}
+	for n, l := range rows {
+		y := plotHead + plotLine*n
+		p.bar(b, y+3, l.median("kafka", p.of), plotKafka)
+		p.bar(b, y+17, l.median("tidemark", p.of), plotOurs)
+	}
+}
+
+func (p panel) bar(b *strings.Builder, y int, v float64, colour string) {
+	if v == 0 {
 		return
 	}
-	w := v / highest * plotBar
-	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="12" fill="%s"/>`, x, y, w, colour)
-	fmt.Fprintf(b, `<text x="%.1f" y="%d" font-size="10">%s</text>`+"\n", float64(x)+w+4, y+10, fmt.Sprintf(form, v))
+	w := v / p.highest * plotBar
+	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="12" fill="%s"/>`, p.x, y, w, colour)
+	fmt.Fprintf(b, `<text x="%.1f" y="%d" font-size="10">%s</text>`+"\n", float64(p.x)+w+4, y+10, fmt.Sprintf(p.form, v))
 }
