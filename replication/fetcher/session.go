@@ -51,7 +51,8 @@ func (s *session) request(o Options, want []*part) *kmsg.FetchRequest {
 		now[p.ID] = true
 		l, _ := p.Replica.Log()
 		a := asked{l.End, l.Start, p.Epoch}
-		if s.sent[p.ID] == a && s.epoch != 0 {
+		// An empty log of epoch 0 is asked for as the zero value: that it was told has to be looked up.
+		if told, ok := s.sent[p.ID]; ok && told == a && s.epoch != 0 {
 			continue
 		}
 		s.sent[p.ID] = a
