@@ -15,6 +15,7 @@ import (
 	"tidemark/catalog"
 	"tidemark/integration/rawclient"
 	"tidemark/internal/testenv"
+	"tidemark/record"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -155,8 +156,28 @@ func TestL3_ACleanStopHandsOver(t *testing.T) {
 			}
 		}
 		return true
-	}, time.Minute, 10*time.Millisecond)
+	}, 20*time.Second, 10*time.Millisecond, "before leaders are spread after 30 s, which would hide who does not fetch")
 	t.Logf("back in every in-sync set %v after its start", time.Since(began))
+}
+
+// A topic that is created while followers fetch from its leaders is replicated like the first one.
+func TestALaterTopicIsReplicatedToo(t *testing.T) {
+	c := brokertest.StartCluster(t, 3, brokertest.Options{})
+	for _, topic := range []string{"first", "second"} {
+		id := dial(t, c.Node(1)).create(topic, 3, nil)
+		for _, p := range rows(t, c) {
+			if p.ID.Topic != id {
+				continue
+			}
+			leader := dial(t, c.Node(int(p.Leader)))
+			var code int16
+			require.Eventually(t, func() bool { // until the leader knows the topic
+				code = leader.produce(topic, p.ID.Partition, batchOf(1, record.CodecNone, "v")).ErrorCode
+				return code == 0 || code == kerr.RequestTimedOut.Code
+			}, 20*time.Second, 20*time.Millisecond)
+			require.Zero(t, code, "every replica of %s-%d has the records within the 5 s of a produce", topic, p.ID.Partition)
+		}
+	}
 }
 
 // Who was cut from the catalog for a lease's length is taken out, the controller too, and ends when it
