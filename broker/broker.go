@@ -109,7 +109,12 @@ func (b *Broker) listen(ctx context.Context) error {
 		Log:             b.log.With("part", "wire"), Metrics: wire.NewMetrics(b.opts.Registry),
 	}
 	for _, l := range n.Listeners {
-		wo.Listeners = append(wo.Listeners, wire.ListenerOptions{Name: l.Name, Address: l.Address()})
+		lo := wire.ListenerOptions{Name: l.Name, Address: l.Address()}
+		if l.Name == n.InterBroker && len(n.Listeners) > 1 {
+			// What brokers ask of each other never waits behind clients (P3).
+			lo.ProduceBudget, lo.OtherBudget = wire.NewBudget(wo.ProduceBytes), wire.NewBudget(wo.OtherBytes)
+		}
+		wo.Listeners = append(wo.Listeners, lo)
 	}
 	var err error
 	if b.server, err = wire.Listen(ctx, wo); err != nil {

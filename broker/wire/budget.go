@@ -1,28 +1,140 @@
 package wire
 
 import (
+	"container/list"
 	"context"
 	"math/bits"
 	"sync"
-
-	"golang.org/x/sync/semaphore"
 )
 
-// Budget is a number of request bytes that may be held at once. Takers are
-// served in the order in which they came, so a large request is not starved
-// by small ones.
+// Budget is a number of request bytes that may be held at once. A frame takes its bytes in steps, as they
+// arrive (hold); those that have begun go before those that have not, each in the order in which they came.
+// So that frames that have begun cannot wait for each other for ever, a part of the budget is spared for one
+// of them at a time, which may then take all that it lacks.
 type Budget struct {
-	size int64
-	sem  *semaphore.Weighted
+	size  int64
+	spare int64 // the largest frame; set before use
+
+	mu             sync.Mutex
+	used           int64
+	over           *hold     // the one that may use what is spared
+	growing, fresh list.List // of *want, waiting
 }
 
 // NewBudget returns a budget of size bytes.
-func NewBudget(size int64) *Budget {
-	return &Budget{size: size, sem: semaphore.NewWeighted(size)}
+func NewBudget(size int64) *Budget { return &Budget{size: size} }
+
+// sparing keeps room for the largest frame.
+func (b *Budget) sparing(largest int) { b.spare = min(int64(largest), b.size) }
+
+// hold is what one frame has taken. A nil hold has taken nothing.
+type hold struct {
+	budget *Budget
+	bytes  int64 // guarded by budget.mu
 }
 
-func (b *Budget) take(ctx context.Context, n int) error { return b.sem.Acquire(ctx, int64(n)) }
-func (b *Budget) give(n int)                            { b.sem.Release(int64(n)) }
+// want is a take that waits.
+type want struct {
+	hold  *hold
+	bytes int64
+	ready chan struct{} // closed when granted
+}
+
+func (b *Budget) hold() *hold { return &hold{budget: b} }
+
+// take adds n bytes to what is held. Whoever gets an error still releases the hold.
+func (h *hold) take(ctx context.Context, n int) error {
+	b := h.budget
+	w := &want{hold: h, bytes: int64(n), ready: make(chan struct{})}
+	b.mu.Lock()
+	queue := &b.fresh
+	if h.bytes > 0 {
+		queue = &b.growing
+	}
+	var place *list.Element
+	if b.over == h {
+		place = queue.PushFront(w) // those before it wait for it
+	} else {
+		place = queue.PushBack(w)
+	}
+	b.pumpLocked()
+	b.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	default:
+	}
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-w.ready: // granted meanwhile
+	default:
+		queue.Remove(place)
+		b.pumpLocked()
+	}
+	return ctx.Err()
+}
+
+// release gives everything back; more calls do nothing.
+func (h *hold) release() {
+	if h == nil {
+		return
+	}
+	b := h.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= h.bytes
+	h.bytes = 0
+	if b.over == h {
+		b.over = nil
+	}
+	b.pumpLocked()
+}
+
+// contended reports whether anybody waits.
+func (b *Budget) contended() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.growing.Len()+b.fresh.Len() > 0
+}
+
+// pumpLocked grants what can be granted.
+func (b *Budget) pumpLocked() {
+	for b.growing.Len() > 0 {
+		w := b.growing.Front().Value.(*want)
+		if !b.fitsLocked(w) && b.over != w.hold {
+			if b.over != nil {
+				return
+			}
+			b.over = w.hold
+		}
+		b.grantLocked(&b.growing, w)
+	}
+	for b.fresh.Len() > 0 {
+		w := b.fresh.Front().Value.(*want)
+		if !b.fitsLocked(w) {
+			if b.used > 0 {
+				return
+			}
+			b.over = w.hold // nobody holds anything: it has the whole budget
+		}
+		b.grantLocked(&b.fresh, w)
+	}
+}
+
+func (b *Budget) fitsLocked(w *want) bool { return b.used+w.bytes <= b.size-b.spare }
+
+func (b *Budget) grantLocked(queue *list.List, w *want) {
+	queue.Remove(queue.Front())
+	b.used += w.bytes
+	w.hold.bytes += w.bytes
+	close(w.ready)
+}
 
 // Buffers are pooled in powers of two from 1 KiB to 4 MiB; larger ones are
 // rare and left to the collector.

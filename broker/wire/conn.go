@@ -144,14 +144,14 @@ func (c *Conn) read(ctx context.Context, h Handler) (err error) {
 		if err := c.awaitByte(ctx, br, first); err != nil {
 			return err
 		}
-		frame, budget, err := c.readFrame(ctx, br)
+		frame, held, err := c.readFrame(ctx, br)
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
 				return faultf(reasonSlowWriter, "a request did not arrive in time: %w", err)
 			}
 			return err
 		}
-		next, err := c.begin(ctx, h, frame, budget)
+		next, err := c.begin(ctx, h, frame, held)
 		if err != nil {
 			return err
 		}
@@ -161,25 +161,26 @@ func (c *Conn) read(ctx context.Context, h Handler) (err error) {
 }
 
 // begin parses one frame and lets the handler start it.
-func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, budget *Budget) (slot, error) {
+func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, held *hold) (slot, error) {
 	began := time.Now()
 	c.active.Store(int64(began.Sub(c.began)))
 	size := len(*frame)
 	if took := weight(readHeader(*frame).key, size, c.listener.decode.size); took > 0 {
-		if err := c.listener.decode.take(ctx, took); err != nil {
+		decoding := c.listener.decode.hold()
+		defer decoding.release()
+		if err := decoding.take(ctx, took); err != nil {
 			putBuffer(frame)
-			budget.give(size)
+			held.release()
 			return slot{}, err
 		}
-		defer c.listener.decode.give(took)
 	}
 	req, ok, err := parseRequest(*frame, c.clientID, h.Supports)
 	if err != nil {
 		putBuffer(frame)
-		budget.give(size)
+		held.release()
 		return slot{}, &fault{reasonFrame, err}
 	}
-	req.buf, req.budget = frame, budget
+	req.buf, req.held = frame, held
 	if req.Body != nil {
 		c.clientID = req.ClientID
 	}
@@ -247,9 +248,9 @@ func (c *Conn) awaitByte(ctx context.Context, br *bufio.Reader, first bool) erro
 	}
 }
 
-// readFrame reads the frame whose first byte has come. Its bytes are taken
-// from a budget before they are read.
-func (c *Conn) readFrame(ctx context.Context, br *bufio.Reader) (*[]byte, *Budget, error) {
+// readFrame reads the frame whose first byte has come. One that fits into the read-ahead costs no budget, so
+// that small requests go on whatever the large ones of others hold.
+func (c *Conn) readFrame(ctx context.Context, br *bufio.Reader) (*[]byte, *hold, error) {
 	if err := c.allow(ctx, c.opts.ReadTimeout); err != nil {
 		return nil, nil, err
 	}
@@ -273,22 +274,74 @@ func (c *Conn) readFrame(ctx context.Context, br *bufio.Reader) (*[]byte, *Budge
 			return nil, nil, faultf(reasonFrame, "%w: %s of %d bytes (largest %d)", ErrFrame, kmsg.NameForKey(h.key), size, c.opts.MaxOtherRequestBytes)
 		}
 	}
-	if err := budget.take(ctx, size); err != nil {
+	if _, err := br.Peek(min(4+size, readAhead)); err != nil {
 		return nil, nil, err
 	}
-	buf := getBuffer(size)
-	// The time spent waiting for the budget was ours, not the peer's.
-	err = c.allow(ctx, c.opts.ReadTimeout+time.Duration(size>>20)*time.Second)
-	if err == nil {
-		_, _ = br.Discard(4)
-		_, err = io.ReadFull(br, *buf)
+	_, _ = br.Discard(4)
+	if 4+size <= readAhead {
+		buf := getBuffer(size)
+		_, err := io.ReadFull(br, *buf)
+		return buf, nil, err
 	}
+	held := budget.hold()
+	buf, err := c.readSteps(ctx, br, held, size)
 	if err != nil {
-		putBuffer(buf)
-		budget.give(size)
+		held.release()
 		return nil, nil, err
 	}
-	return buf, budget, nil
+	return buf, held, nil
+}
+
+// A large frame is read in steps, each four times what has arrived: its sender holds no more of the budget
+// than four times what it has really sent.
+const (
+	firstStep  = 16 << 10
+	stepGrowth = 4
+)
+
+// readSteps reads a frame of size bytes, taking the bytes of each step from the budget before it is read. A
+// step has a third of ReadTimeout, and a second for each MiB; the time spent waiting for the budget is ours,
+// not the peer's.
+func (c *Conn) readSteps(ctx context.Context, br *bufio.Reader, held *hold, size int) (*[]byte, error) {
+	buf, have := getBuffer(0), 0
+	for have < size {
+		next := min(size, max(firstStep, have*stepGrowth))
+		if err := held.take(ctx, next-have); err != nil {
+			putBuffer(buf)
+			return nil, err
+		}
+		grown := getBuffer(next)
+		copy(*grown, (*buf)[:have])
+		putBuffer(buf)
+		buf = grown
+		if err := c.readStep(ctx, br, held.budget, (*buf)[have:next]); err != nil {
+			putBuffer(buf)
+			return nil, err
+		}
+		have = next
+	}
+	return buf, nil
+}
+
+// stalls is into how many parts ReadTimeout is divided to see whether a sender gets on: one that brings less
+// than a first step in such a time is given up while others wait for the budget that it holds.
+const stalls = 15
+
+// readStep fills dst within the step's time.
+func (c *Conn) readStep(ctx context.Context, br *bufio.Reader, budget *Budget, dst []byte) error {
+	end := time.Now().Add(c.opts.ReadTimeout/3 + time.Duration(len(dst)>>20)*time.Second)
+	for len(dst) > 0 {
+		if err := c.allow(ctx, min(c.opts.ReadTimeout/stalls, time.Until(end))); err != nil {
+			return err
+		}
+		n, err := io.ReadFull(br, dst[:min(len(dst), firstStep)])
+		dst = dst[n:]
+		late := errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(end) && !budget.contended()
+		if err != nil && !late {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Conn) allow(ctx context.Context, d time.Duration) error {

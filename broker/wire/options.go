@@ -51,8 +51,9 @@ type Options struct {
 	// Kafka's connections.max.idle.ms). A connection that waits for an
 	// answer is not idle.
 	FirstRequestTimeout, IdleTimeout time.Duration
-	// ReadTimeout is how long a frame that has begun may take, plus one
-	// second per MiB of it (30 s).
+	// ReadTimeout is how long the first 4 KiB of a frame may take; each of the
+	// further steps, which grow with what has arrived, has a third of it, plus
+	// one second per MiB (30 s).
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a peer may take none of the bytes that it
 	// asked for (30 s).

@@ -37,7 +37,7 @@ type Request struct {
 	retained bool
 	released bool
 	buf      *[]byte
-	budget   *Budget
+	held     *hold
 }
 
 // Size is the length in bytes of the request's frame.
@@ -59,10 +59,9 @@ func (r *Request) Release() {
 		return
 	}
 	r.released = true
-	n := len(*r.buf)
 	putBuffer(r.buf)
 	r.buf = nil
-	r.budget.give(n)
+	r.held.release()
 }
 
 // header is the fixed first part of a frame.

@@ -48,6 +48,8 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 		if lo.OtherBudget != nil {
 			l.other = lo.OtherBudget
 		}
+		l.produce.sparing(opts.MaxRequestBytes)
+		l.other.sparing(opts.MaxOtherRequestBytes)
 		var err error
 		if l.ln, err = new(net.ListenConfig).Listen(ctx, "tcp", lo.Address); err != nil {
 			return nil, errors.Join(fmt.Errorf("listener %s: %w", lo.Name, err), s.Close())
