@@ -184,7 +184,7 @@ func (p *Partition) fetchCold(f *Fetched, req FetchRequest, bound record.Offset)
 	})
 	switch {
 	case errors.Is(err, tiering.ErrBelowStart):
-		return fmt.Errorf("%w: %w", ErrOutOfRange, err)
+		return p.belowStart(f, req.From, err)
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrStorage, err)
 	case pending != nil:
@@ -233,7 +233,7 @@ func (p *Partition) Resume(f *Fetched, req FetchRequest) error {
 	f.Cold = nil
 	switch {
 	case errors.Is(err, tiering.ErrBelowStart):
-		return fmt.Errorf("%w: %w", ErrOutOfRange, err)
+		return p.belowStart(f, req.From, err)
 	case errors.Is(err, tiering.ErrAboveTier):
 		return nil // the bounds have moved; the next look finds it in the log
 	case err != nil:
@@ -298,4 +298,14 @@ func (x Piece) headers() iter.Seq[record.Header] {
 			at += int64(h.Size())
 		}
 	}
+}
+
+// belowStart answers a reader whom the tier has told that its offset is gone: out of range, with the start
+// that took it (D4). While this leader does not know that start yet, the answer is empty: it is on its way.
+func (p *Partition) belowStart(f *Fetched, from record.Offset, err error) error {
+	f.Start = record.Offset(p.start.Load())
+	if from >= f.Start {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrOutOfRange, err)
 }
