@@ -27,8 +27,11 @@ type bench struct {
 // prepare builds, fetches and writes all that is needed.
 func prepare(s settings) (*bench, error) {
 	b := &bench{s: s, began: time.Now(), values: map[int][][]byte{}, report: newReport(s)}
-	all := selection()
-	if s.Full {
+	all, tidemark := selection(), newTidemark
+	switch {
+	case s.Cluster:
+		all, tidemark = clusterRows(), newTidemarkCluster
+	case s.Full:
 		all = matrix()
 	}
 	for _, r := range all {
@@ -43,7 +46,7 @@ func prepare(s settings) (*bench, error) {
 	if b.jars, err = jars(s); err != nil {
 		return nil, err
 	}
-	for _, describe := range []func(settings, string) (*peer, error){newKafka, newTidemark} {
+	for _, describe := range []func(settings, string) (*peer, error){newKafka, tidemark} {
 		p, err := describe(s, filepath.Join(s.Dir, fmt.Sprint("data", len(b.peers))))
 		if err != nil {
 			return nil, err
@@ -74,7 +77,7 @@ func (b *bench) say(format string, args ...any) {
 
 func (b *bench) close() {
 	for _, p := range b.peers {
-		if p.proc != nil {
+		if p.procs != nil {
 			p.stop(syscall.SIGKILL)
 		}
 	}
@@ -92,6 +95,9 @@ func (b *bench) all(ctx context.Context) error {
 		if err := b.starts(ctx, p); err != nil {
 			return err
 		}
+	}
+	if b.s.Cluster {
+		return b.rounds(ctx)
 	}
 	if b.s.Rows.MatchString(partRecovery) {
 		for _, p := range b.peers {
@@ -160,21 +166,19 @@ func (b *bench) measure(ctx context.Context, r row, p *peer) error {
 
 // ready starts a broker again that a run has brought down.
 func (b *bench) ready(ctx context.Context, p *peer) error {
-	select {
-	case <-p.proc.done:
-		b.say("%s has ended, and is started again", p.name)
-		p.stop(syscall.SIGKILL)
-		_, err := p.start(ctx)
-		return err
-	default:
+	if p.procs.ended() == nil {
 		return nil
 	}
+	b.say("%s has ended, and is started again", p.name)
+	p.stop(syscall.SIGKILL)
+	_, err := p.start(ctx)
+	return err
 }
 
 func (b *bench) one(ctx context.Context, r row, p *peer) (m measure, err error) {
 	j := job{row: r, peer: p, s: b.s, jars: b.jars, values: b.values[r.Size], file: b.payloadFile(r.Size)}
-	if r.Kind == kindLatency {
-		if j.rate = r.Share * b.report.slowestPeak(); j.rate == 0 {
+	if r.Share > 0 {
+		if j.rate = r.Share * b.report.slowestPeak(r.Of); j.rate == 0 {
 			return m, errors.New("no peak was measured")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -134,7 +135,7 @@ func (c *coldRun) measure(ctx context.Context, way *coldRow) error {
 	if err != nil {
 		return err
 	}
-	cpuBefore, err := c.peer.proc.cpu()
+	cpuBefore, err := c.peer.procs.cpu()
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (c *coldRun) measure(ctx context.Context, way *coldRow) error {
 		return err
 	}
 	took := time.Since(began).Seconds()
-	cpuAfter, err := c.peer.proc.cpu()
+	cpuAfter, err := c.peer.procs.cpu()
 	if err != nil {
 		return err
 	}
@@ -195,10 +196,12 @@ func (b *bench) tiered(g *gateway) (*peer, error) {
 		"AWS_ACCESS_KEY_ID=" + gatewayUser, "AWS_SECRET_ACCESS_KEY=" + gatewaySecret,
 	}
 	return &peer{
-		name: "tidemark", address: address, http: "http://" + web,
-		launch: func(*peer) (*process, error) {
+		name: "tidemark", address: address, http: []string{"http://" + web},
+		launch: func(*peer) (servers, error) {
 			store := fmt.Sprintf("s3://%s/tide?region=us-east-1&path_style=true&endpoint=%s", coldBucket, url.QueryEscape("http://"+g.front))
-			return spawn(dir+".log", append(env, "TIDEMARK_OBJECT_STORE_URL="+store), binary, "serve")
+			return start(1, func(int) (*process, error) {
+				return spawn(dir+".log", append(env, "TIDEMARK_OBJECT_STORE_URL="+store), binary, "serve")
+			})
 		},
 	}, nil
 }
@@ -207,7 +210,7 @@ func (b *bench) tiered(g *gateway) (*peer, error) {
 func freed(ctx context.Context, p *peer) (ends kadm.ListedOffsets, err error) {
 	ctx, cancel := context.WithTimeout(ctx, coldLimit)
 	defer cancel()
-	err = p.proc.until(ctx, func(ctx context.Context) bool {
+	err = p.procs.until(ctx, func(ctx context.Context) bool {
 		local, err1 := p.admin.ListLocalLogStartOffsets(ctx, coldTopic)
 		all, err2 := p.admin.ListEndOffsets(ctx, coldTopic)
 		if errors.Join(err1, err2) != nil {
@@ -231,7 +234,7 @@ func (j job) replay(ctx context.Context, ends kadm.ListedOffsets, streams int) (
 	var size atomic.Int64
 	var left atomic.Int32
 	left.Store(int32(j.row.Partitions))
-	err := connections(ctx, j.peer.address, streams, func(ctx context.Context, i int, c *conn) error {
+	err := connections(ctx, slices.Repeat(j.peer.seeds(), streams), func(ctx context.Context, i int, c *conn) error {
 		for part := int32(i); int(part) < j.row.Partitions; part += int32(streams) {
 			end := ends[coldTopic][part].Offset
 			for next := (map[int32]int64{part: 0}); next[part] < end; {
@@ -256,7 +259,7 @@ func (j job) replay(ctx context.Context, ends kadm.ListedOffsets, streams int) (
 
 // metric is the value of one series.
 func (p *peer) metric(ctx context.Context, series string) (float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.http+"/metrics", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.http[0]+"/metrics", nil)
 	if err != nil {
 		return 0, err
 	}

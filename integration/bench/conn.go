@@ -61,12 +61,13 @@ func (c *conn) receive(flexible bool) ([]byte, error) {
 	return c.in[skip:], nil
 }
 
-// connections runs work once for each of n connections until the first ends.
-func connections(ctx context.Context, address string, n int, work func(ctx context.Context, i int, c *conn) error) error {
+// connections runs work once for a connection to each address until the first ends.
+func connections(ctx context.Context, addresses []string, work func(ctx context.Context, i int, c *conn) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	n := len(addresses)
 	ended := make(chan error, n)
-	for i := range n {
+	for i, address := range addresses {
 		go func() {
 			c, err := dial(ctx, address)
 			if err == nil {

@@ -29,7 +29,7 @@ func (j job) librdkafka(ctx context.Context) (measure, error) {
 	driver := filepath.Join(j.s.Dir, "rdkafka_perf")
 	args := []string{string(j.row.Kind), j.peer.address, j.topic, number(j.s.Ramp), number(j.s.Seconds)}
 	if j.row.Kind == kindProduce {
-		args = append(args, j.file, strconv.Itoa(j.row.Size), j.row.Acks, j.row.Codec)
+		args = append(args, j.file, strconv.Itoa(j.row.Size), j.row.Acks, j.row.Codec, strconv.FormatBool(j.row.Idempotent))
 	} else {
 		args = append(args, strconv.Itoa(j.row.Partitions))
 	}

@@ -18,7 +18,7 @@ var codecs = map[string]kgo.CompressionCodec{
 // producer is a franz-go client with its defaults, but for room to fill its batches of small records.
 func (j job) producer(more ...kgo.Opt) (*kgo.Client, error) {
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(j.peer.address), kgo.DefaultProduceTopic(j.topic), kgo.ProducerBatchCompression(codecs[j.row.Codec]),
+		kgo.SeedBrokers(j.peer.seeds()...), kgo.DefaultProduceTopic(j.topic), kgo.ProducerBatchCompression(codecs[j.row.Codec]),
 		kgo.MaxBufferedRecords(max(10_000, 32<<20/j.row.Size)), kgo.MaxBufferedBytes(64 << 20),
 	}
 	if j.row.Acks == "1" {
@@ -63,7 +63,7 @@ func (j job) consumer(at kgo.Offset, more ...kgo.Opt) (*kgo.Client, error) {
 		offsets[int32(p)] = at
 	}
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(j.peer.address),
+		kgo.SeedBrokers(j.peer.seeds()...),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{j.topic: offsets}),
 	}
 	return kgo.NewClient(append(opts, more...)...)

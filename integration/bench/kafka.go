@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -13,8 +14,8 @@ const kafkaVersion = "4.4.0"
 // kafkaProperties are the defaults of the distribution's config/server.properties, but for addresses, folders, one copy of
 // the internal topics, and deleted segments that go at once rather than after a minute, for the disk's sake.
 const kafkaProperties = `process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@%[2]s
+node.id=%[4]d
+controller.quorum.voters=%[5]s
 listeners=PLAINTEXT://%[1]s,CONTROLLER://%[2]s
 advertised.listeners=PLAINTEXT://%[1]s
 controller.listener.names=CONTROLLER
@@ -57,36 +58,59 @@ func java(jars string, options []string, class string, args ...string) []string 
 	return append(append(append([]string{}, options...), "-cp", filepath.Join(jars, "*"), class), args...)
 }
 
-// newKafka formats a data folder and describes the broker that will use it.
+// newKafka formats a data folder for each broker and describes those that will use them. Each of a cluster is broker and
+// controller.
 func newKafka(s settings, dir string) (*peer, error) {
 	jars, err := jars(s)
 	if err != nil {
 		return nil, err
 	}
-	address, err := freePort()
+	n := s.brokers()
+	addresses, err := freePorts(n)
 	if err != nil {
 		return nil, err
 	}
-	controller, err := freePort()
+	controllers, err := freePorts(n)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+	voters := make([]string, n)
+	for i, c := range controllers {
+		voters[i] = fmt.Sprintf("%d@%s", i+1, c)
 	}
-	properties := filepath.Join(dir, "server.properties")
-	text := fmt.Sprintf(kafkaProperties, address, controller, filepath.Join(dir, "data"))
-	if err := os.WriteFile(properties, []byte(text), 0o644); err != nil {
-		return nil, err
-	}
-	format := java(jars, nil, "kafka.tools.StorageTool", "format", "-t", "dGlkZW1hcmstYmVuY2gtMQ", "-c", properties)
-	if out, err := exec.Command("java", format...).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("format Kafka's folder: %w: %s", err, strings.TrimSpace(string(out)))
+	folders := make([]string, n)
+	for i := range folders {
+		folders[i] = filepath.Join(dir, strconv.Itoa(i+1))
+		text := fmt.Sprintf(kafkaProperties, addresses[i], controllers[i], filepath.Join(folders[i], "data"), i+1, strings.Join(voters, ","))
+		if err := formatKafka(jars, folders[i], text); err != nil {
+			return nil, err
+		}
 	}
 	return &peer{
-		name: "kafka", address: address,
-		launch: func(*peer) (*process, error) {
-			return spawn(filepath.Join(dir, "log"), nil, "java", java(jars, kafkaJVM, "kafka.Kafka", properties)...)
+		name: "kafka", address: strings.Join(addresses, ","), brokers: n, topic: s.topic(),
+		launch: func(*peer) (servers, error) {
+			return start(n, func(i int) (*process, error) {
+				return spawn(filepath.Join(folders[i], "log"), nil, "java",
+					java(jars, kafkaJVM, "kafka.Kafka", filepath.Join(folders[i], propertiesFile))...)
+			})
 		},
 	}, nil
+}
+
+const propertiesFile = "server.properties"
+
+// formatKafka makes a node's folder.
+func formatKafka(jars, dir, properties string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	file := filepath.Join(dir, propertiesFile)
+	if err := os.WriteFile(file, []byte(properties), 0o644); err != nil {
+		return err
+	}
+	format := java(jars, nil, "kafka.tools.StorageTool", "format", "-t", "dGlkZW1hcmstYmVuY2gtMQ", "-c", file)
+	if out, err := exec.Command("java", format...).CombinedOutput(); err != nil {
+		return fmt.Errorf("format Kafka's folder: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }

@@ -28,7 +28,7 @@ func (b *bench) starts(ctx context.Context, p *peer) error {
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
-	before, err := p.proc.cpu()
+	before, err := p.procs.cpu()
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,12 @@ func (b *bench) starts(ctx context.Context, p *peer) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	after, err := p.proc.cpu()
+	after, err := p.procs.cpu()
 	if err != nil {
 		return err
 	}
 	l := b.report.life(p.name)
-	l.Start, l.IdleRSS, l.IdleCPU = took, p.proc.status("VmRSS"), (after-before).Seconds()/idleTime.Seconds()
+	l.Start, l.IdleRSS, l.IdleCPU = took, p.procs.status("VmRSS"), (after-before).Seconds()/idleTime.Seconds()
 	b.say("%s: up after %v, idle with %d MB and %.1f %% of a core", p.name, took.Round(time.Millisecond), l.IdleRSS/1e6, l.IdleCPU*100)
 	return nil
 }

@@ -68,7 +68,7 @@ func (r *report) rates(b *strings.Builder) {
 |---|---|---|---|---|---|---|---|---|
 `)
 	for _, l := range r.Lines {
-		if l.Row.Kind == kindLatency {
+		if l.Row.Share > 0 {
 			continue
 		}
 		g := l.Row.goal()
@@ -111,18 +111,12 @@ broker's peak of producing and consuming at once (%.0f records/s). Milliseconds.
 
 | row | Kafka p50 / p99 / p99.9 | Tidemark p50 / p99 / p99.9 | p99 ratio (goal) | CPU s/GB, Kafka : Tidemark |
 |---|---|---|---|---|
-`, r.slowestPeak())
+`, r.slowestPeak(mixedRow().Name))
 	for _, l := range r.Lines {
 		if l.Row.Kind != kindLatency {
 			continue
 		}
-		three := func(peer string) string {
-			return fmt.Sprintf("%.2f / %.2f / %.2f", l.median(peer, quantileMs(0.5)), l.median(peer, quantileMs(0.99)),
-				l.median(peer, quantileMs(0.999)))
-		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %.2f : %.2f |\n", l.Row.Name, three("kafka"), three("tidemark"),
-			against(l.ratio(quantileMs(0.99)), l.Row.goal().P99, false),
-			l.median("kafka", measure.cpuPerGB), l.median("tidemark", measure.cpuPerGB))
+		fmt.Fprintf(b, "| %s | %s |\n", l.Row.Name, l.quantiles())
 	}
 	b.WriteString("\n")
 }

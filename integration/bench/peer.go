@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -11,16 +12,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// peer is one of the two brokers: how it is started, and the process while it runs.
+// peer is one of the two that are compared, a broker or a cluster: how it is started, and its processes while they run.
 type peer struct {
 	name    string
-	address string
-	http    string // of Tidemark's profiles and metrics
-	launch  func(p *peer) (*process, error)
-	// topic is what its topics are told, so that both brokers do the same work.
+	address string   // host:port of each broker, with commas between them
+	brokers int      // how many; 0: one
+	http    []string // of Tidemark's profiles and metrics
+	launch  func(p *peer) (servers, error)
+	// topic is what its topics are told, so that both peers do the same work.
 	topic map[string]string
 
-	proc  *process
+	procs servers
 	admin *kadm.Client
 }
 
@@ -31,16 +33,16 @@ func (p *peer) start(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	began := time.Now()
-	proc, err := p.launch(p)
+	procs, err := p.launch(p)
 	if err != nil {
 		return 0, err
 	}
-	p.proc = proc
-	if err := proc.until(ctx, p.answers); err != nil {
+	p.procs = procs
+	if err := procs.until(ctx, p.answers); err != nil {
 		return 0, fmt.Errorf("%s: %w", p.name, err)
 	}
 	took := time.Since(began)
-	client, err := kgo.NewClient(kgo.SeedBrokers(p.address))
+	client, err := kgo.NewClient(kgo.SeedBrokers(p.seeds()...))
 	if err != nil {
 		return 0, err
 	}
@@ -48,15 +50,21 @@ func (p *peer) start(ctx context.Context) (time.Duration, error) {
 	return took, nil
 }
 
-// answers reports whether the broker names itself in its metadata: it can take topics then.
+// seeds are the addresses of its brokers.
+func (p *peer) seeds() []string { return strings.Split(p.address, ",") }
+
+// replicas is how many copies its topics have: one on each broker.
+func (p *peer) replicas() int { return max(p.brokers, 1) }
+
+// answers reports whether all brokers are named in its metadata: it can take topics then.
 func (p *peer) answers(ctx context.Context) bool {
-	client, err := kgo.NewClient(kgo.SeedBrokers(p.address), kgo.RetryTimeout(time.Second), kgo.RequestRetries(0))
+	client, err := kgo.NewClient(kgo.SeedBrokers(p.seeds()...), kgo.RetryTimeout(time.Second), kgo.RequestRetries(0))
 	if err != nil {
 		return false
 	}
 	defer client.Close()
 	m, err := kadm.NewClient(client).BrokerMetadata(ctx)
-	return err == nil && len(m.Brokers) == 1
+	return err == nil && len(m.Brokers) == p.replicas()
 }
 
 // stop ends the broker; SIGKILL is a crash.
@@ -65,8 +73,8 @@ func (p *peer) stop(sig syscall.Signal) {
 		p.admin.Close()
 		p.admin = nil
 	}
-	p.proc.end(sig)
-	p.proc = nil
+	p.procs.end(sig)
+	p.procs = nil
 }
 
 // create makes a topic and waits until each of its partitions has a leader that answers.
@@ -79,7 +87,7 @@ func (p *peer) create(ctx context.Context, topic string, partitions int, more ma
 			configs[k] = kadm.StringPtr(v)
 		}
 	}
-	if _, err := p.admin.CreateTopic(ctx, int32(partitions), 1, configs, topic); err != nil {
+	if _, err := p.admin.CreateTopic(ctx, int32(partitions), int16(p.replicas()), configs, topic); err != nil {
 		return fmt.Errorf("%s: create topic %s: %w", p.name, topic, err)
 	}
 	return p.serves(ctx, topic, partitions)
@@ -87,7 +95,7 @@ func (p *peer) create(ctx context.Context, topic string, partitions int, more ma
 
 // serves waits until every partition of the topic tells its end.
 func (p *peer) serves(ctx context.Context, topic string, partitions int) error {
-	return p.proc.until(ctx, func(ctx context.Context) bool {
+	return p.procs.until(ctx, func(ctx context.Context) bool {
 		ends, err := p.admin.ListEndOffsets(ctx, topic)
 		return err == nil && ends.Error() == nil && len(ends[topic]) == partitions
 	})
@@ -109,7 +117,7 @@ func (p *peer) settle(ctx context.Context) error {
 	const step = 250 * time.Millisecond
 	syscall.Sync()
 	for range 40 {
-		before, err := p.proc.cpu()
+		before, err := p.procs.cpu()
 		if err != nil {
 			return err
 		}
@@ -118,7 +126,7 @@ func (p *peer) settle(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		after, err := p.proc.cpu()
+		after, err := p.procs.cpu()
 		if err != nil {
 			return err
 		}

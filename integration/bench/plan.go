@@ -76,21 +76,26 @@ func consumeRow(client string, size int) row {
 
 // latencyRows measure the peak of producing and consuming at once, then latency at shares of the slower broker's.
 func latencyRows() []row {
-	r := row{Kind: kindMixed, Client: "franz-go", Size: 1024, Partitions: 16, Acks: "all", Codec: "none"}
-	r.Name = r.describe()
+	r := mixedRow()
 	rows := []row{r}
 	for _, share := range []float64{0.1, 0.5, 0.8} {
-		r.Kind, r.Share = kindLatency, share
+		r.Kind, r.Share, r.Of = kindLatency, share, rows[0].Name
 		r.Name = r.describe()
 		rows = append(rows, r)
 	}
 	return rows
 }
 
+func mixedRow() row {
+	r := row{Kind: kindMixed, Client: "franz-go", Size: 1024, Partitions: 16, Acks: "all", Codec: "none"}
+	r.Name = r.describe()
+	return r
+}
+
 // describe names a row by its properties.
 func (r row) describe() string {
 	parts := []string{string(r.Kind), r.Client, sizeText(r.Size)}
-	if r.Kind == kindLatency {
+	if r.Share > 0 {
 		parts = append(parts, fmt.Sprintf("at %.0f %%", r.Share*100))
 	}
 	if r.Kind == kindProduce {
@@ -122,7 +127,7 @@ func (r row) goal() goal {
 	switch r.Kind {
 	case kindProduce, kindConsume:
 		return goal{Rate: 2, CPU: 0.5}
-	case kindLatency:
+	case kindLatency, kindAcks:
 		if r.Share == 0.5 {
 			return goal{P99: 0.5}
 		}

@@ -61,23 +61,9 @@ func (p *process) end(sig syscall.Signal) {
 	}
 }
 
-// until polls ready often, since start-up is measured by it, as long as the process lives.
+// until is servers.until of one process.
 func (p *process) until(ctx context.Context, ready func(context.Context) bool) error {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
-		ok := ready(attempt)
-		cancel()
-		if ok {
-			return nil
-		}
-		select {
-		case <-p.done:
-			return fmt.Errorf("the process has ended: %s", tail(p.log))
-		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w: %s", ctx.Err(), tail(p.log))
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	return servers{p}.until(ctx, ready)
 }
 
 func tail(path string) string {
@@ -119,6 +105,18 @@ func (p *process) status(name string) int64 {
 // forgetPeak makes the kernel begin VmHWM anew.
 func (p *process) forgetPeak() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0)
+}
+
+// freePorts are n addresses of freePort.
+func freePorts(n int) (all []string, err error) {
+	for range n {
+		a, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 // freePort is a port of 127.0.0.1 that was free a moment ago.

@@ -7,29 +7,33 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
-// profile takes a CPU profile of Tidemark over the counted time of a run, if asked; stop waits for it.
+// profile takes a CPU profile of each Tidemark broker over the counted time of a run, if asked; stop waits for it.
 func (p *peer) profile(s settings, r row) (stop func()) {
-	if s.Profile == "" || p.http == "" {
+	if s.Profile == "" {
 		return func() {}
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", p.http, max(1, int(s.Seconds)))
-		resp, err := http.Get(url)
-		if err != nil {
-			return
-		}
-		defer resp.Body.Close()
-		name := strings.NewReplacer(" ", "_", ",", "", "%", "").Replace(r.Name)
-		f, err := os.Create(filepath.Join(s.Profile, name+".pprof"))
-		if err != nil {
-			return
-		}
-		defer f.Close()
-		_, _ = io.Copy(f, resp.Body)
-	}()
-	return func() { <-done }
+	var all sync.WaitGroup
+	for n, http := range p.http {
+		all.Go(func() { fetchProfile(s, r, http, n+1) })
+	}
+	return all.Wait
+}
+
+func fetchProfile(s settings, r row, broker string, n int) {
+	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", broker, max(1, int(s.Seconds)))
+	resp, err := http.Get(url)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	name := strings.NewReplacer(" ", "_", ",", "", "%", "").Replace(r.Name)
+	f, err := os.Create(filepath.Join(s.Profile, fmt.Sprintf("%s-%d.pprof", name, n)))
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_, _ = io.Copy(f, resp.Body)
 }

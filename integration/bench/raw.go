@@ -6,6 +6,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"net"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +18,7 @@ import (
 )
 
 const (
-	rawConnections = 2        // each has half of the partitions
+	rawConnections = 2        // to a peer of one broker; each has half of the partitions
 	rawBatch       = 64 << 10 // bytes of values in a batch
 	rawInFlight    = 5        // requests, as the Java and franz-go clients'
 	batchHeader    = 61
@@ -59,12 +62,17 @@ func buildBatch(values [][]byte, codec string) (batch []byte, records int, err e
 	binary.BigEndian.PutUint32(b[53:], 1<<32-1)
 	binary.BigEndian.PutUint32(b[57:], uint32(records))
 	b = append(b, body...)
-	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
+	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], castagnoli))
 	return b, records, nil
 }
 
-// produceRaw sends one prepared batch to each partition in turn, over and over, with rawInFlight requests on their way.
+// produceRaw sends one prepared batch to each partition in turn, over and over, with rawInFlight requests on their way on
+// each connection: one to each broker of a cluster, for what it leads.
 func (j job) produceRaw(ctx context.Context) (measure, error) {
+	addresses, partitions, err := j.lanes(ctx)
+	if err != nil {
+		return measure{}, err
+	}
 	batch, perBatch, err := buildBatch(j.values, j.row.Codec)
 	if err != nil {
 		return measure{}, err
@@ -72,12 +80,17 @@ func (j job) produceRaw(ctx context.Context) (measure, error) {
 	var records atomic.Int64
 	total := func() (int64, int64) { return records.Load(), records.Load() * int64(j.row.Size) }
 	return j.timed(ctx, total, func(ctx context.Context) error {
-		return connections(ctx, j.peer.address, rawConnections, func(_ context.Context, i int, c *conn) error {
-			sent := 0
-			for inFlight := 0; ; {
+		return connections(ctx, addresses, func(_ context.Context, i int, c *conn) error {
+			own := &numbered{batch: bytes.Clone(batch), records: perBatch}
+			if j.row.Idempotent {
+				if err := own.register(c); err != nil {
+					return err
+				}
+			}
+			for sent, inFlight := 0, 0; ; {
 				for ; inFlight < rawInFlight; inFlight++ {
-					partition := (sent*rawConnections + i) % j.row.Partitions
-					if err := c.send(j.produceRequest(partition, batch)); err != nil {
+					round, n := sent/len(partitions[i]), sent%len(partitions[i])
+					if err := c.send(j.produceRequest(partitions[i][n], own.number(round))); err != nil {
 						return err
 					}
 					sent++
@@ -92,13 +105,85 @@ func (j job) produceRaw(ctx context.Context) (measure, error) {
 	})
 }
 
+// lanes are the addresses to connect to and which partitions to write through each.
+func (j job) lanes(ctx context.Context) (addresses []string, partitions [][]int32, err error) {
+	if j.peer.replicas() == 1 {
+		addresses = slices.Repeat([]string{j.peer.address}, rawConnections)
+		partitions = make([][]int32, rawConnections)
+		for p := range j.row.Partitions {
+			i := p % rawConnections
+			partitions[i] = append(partitions[i], int32(p))
+		}
+		return addresses, partitions, nil
+	}
+	m, err := j.peer.admin.Metadata(ctx, j.topic)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range m.Brokers {
+		var led []int32
+		for _, p := range m.Topics[j.topic].Partitions.Sorted() {
+			if p.Leader == b.NodeID {
+				led = append(led, p.Partition)
+			}
+		}
+		if len(led) > 0 {
+			addresses = append(addresses, net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))))
+			partitions = append(partitions, led)
+		}
+	}
+	return addresses, partitions, nil
+}
+
+// numbered is a prepared batch to which an idempotent producer gives its number in each partition; of one that is not
+// registered it stays as it is.
+type numbered struct {
+	batch      []byte
+	records    int
+	registered bool
+}
+
+// register gets a producer id.
+func (n *numbered) register(c *conn) error {
+	req := kmsg.NewPtrInitProducerIDRequest()
+	req.Version, req.ProducerID, req.ProducerEpoch = 3, -1, -1
+	if err := c.send(req); err != nil {
+		return err
+	}
+	b, err := c.receive(true)
+	if err != nil {
+		return err
+	}
+	resp := kmsg.NewPtrInitProducerIDResponse()
+	resp.Version = req.Version
+	if err := resp.ReadFrom(b); err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint64(n.batch[43:], uint64(resp.ProducerID))
+	binary.BigEndian.PutUint16(n.batch[51:], uint16(resp.ProducerEpoch))
+	n.registered = true
+	return kerr.ErrorForCode(resp.ErrorCode)
+}
+
+// number makes it the batch of that round.
+func (n *numbered) number(round int) []byte {
+	if n.registered {
+		// Sequence numbers wrap to 0 after 2^31-1.
+		binary.BigEndian.PutUint32(n.batch[53:], uint32(int64(round)*int64(n.records)&(1<<31-1)))
+		binary.BigEndian.PutUint32(n.batch[17:], crc32.Checksum(n.batch[21:], castagnoli))
+	}
+	return n.batch
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 const rawProduceVersion, rawFetchVersion = 9, 12
 
-func (j job) produceRequest(partition int, batch []byte) kmsg.Request {
+func (j job) produceRequest(partition int32, batch []byte) kmsg.Request {
 	req := kmsg.NewPtrProduceRequest()
 	req.Version, req.Acks, req.TimeoutMillis = rawProduceVersion, -1, 30000
 	t, p := kmsg.NewProduceRequestTopic(), kmsg.NewProduceRequestTopicPartition()
-	p.Partition, p.Records = int32(partition), batch
+	p.Partition, p.Records = partition, batch
 	t.Topic, t.Partitions = j.topic, []kmsg.ProduceRequestTopicPartition{p}
 	req.Topics = []kmsg.ProduceRequestTopic{t}
 	return req
@@ -123,7 +208,7 @@ func (j job) consumeRaw(ctx context.Context) (measure, error) {
 	var records atomic.Int64
 	total := func() (int64, int64) { return records.Load(), records.Load() * int64(j.row.Size) }
 	return j.timed(ctx, total, func(ctx context.Context) error {
-		return connections(ctx, j.peer.address, rawConnections, func(_ context.Context, i int, c *conn) error {
+		return connections(ctx, slices.Repeat(j.peer.seeds(), rawConnections), func(_ context.Context, i int, c *conn) error {
 			next := map[int32]int64{}
 			for p := i; p < j.row.Partitions; p += rawConnections {
 				next[int32(p)] = 0

@@ -8,7 +8,7 @@
  *     begin
  *     end <records> <bytes> <nanoseconds>
  *
- *     rdkafka_perf produce BROKERS TOPIC RAMP SECONDS PAYLOADS SIZE ACKS CODEC
+ *     rdkafka_perf produce BROKERS TOPIC RAMP SECONDS PAYLOADS SIZE ACKS CODEC IDEMPOTENT
  *     rdkafka_perf consume BROKERS TOPIC RAMP SECONDS PARTITIONS
  *
  * PAYLOADS is a file of values of SIZE bytes, each followed by a line feed. Consume reads all partitions from their start and
@@ -114,6 +114,7 @@ static int produce(char **arg) {
 	set(conf, "bootstrap.servers", arg[0]);
 	set(conf, "acks", arg[6]);
 	set(conf, "compression.codec", arg[7]);
+	set(conf, "enable.idempotence", arg[8]);
 	set(conf, "queue.buffering.max.kbytes", "262144");
 	rd_kafka_conf_set_dr_msg_cb(conf, delivered);
 	rd_kafka_t *rk = client(RD_KAFKA_PRODUCER, conf);
@@ -175,7 +176,7 @@ static int consume(char **arg) {
 }
 
 int main(int argc, char **argv) {
-	if (argc == 10 && !strcmp(argv[1], "produce"))
+	if (argc == 11 && !strcmp(argv[1], "produce"))
 		return produce(argv + 2);
 	if (argc == 7 && !strcmp(argv[1], "consume"))
 		return consume(argv + 2);

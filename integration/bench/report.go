@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,11 +70,11 @@ func (r *report) failed(of row, peer string, err error) {
 	r.Faults = append(r.Faults, fmt.Sprintf("%s, %s: %v", of.Name, peer, err))
 }
 
-// slowestPeak is the slower broker's median records a second of producing and consuming at once; 0 if none was measured.
-func (r *report) slowestPeak() float64 {
+// slowestPeak is the slower peer's median records a second in the row of that name; 0 if none was measured.
+func (r *report) slowestPeak(name string) float64 {
 	lowest := 0.0
 	for _, l := range r.Lines {
-		if l.Row.Kind != kindMixed {
+		if l.Row.Name != name {
 			continue
 		}
 		for peer := range l.Runs {
@@ -123,18 +125,33 @@ func quantileMs(q float64) func(measure) float64 {
 	}
 }
 
-// write writes the page, its plot and the raw figures beside it.
+// write writes the page, its plot and the raw figures beside it; of clusters, their section of the page.
 func (r *report) write(page string) error {
 	base := strings.TrimSuffix(page, filepath.Ext(page))
+	old, err := os.ReadFile(page)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if r.s.Cluster {
+		if err := r.writeRaw(base + "-cluster.json"); err != nil {
+			return err
+		}
+		return os.WriteFile(page, []byte(withSection(string(old), r.cluster())), 0o644)
+	}
 	if err := os.WriteFile(base+".svg", []byte(r.plot()), 0o644); err != nil {
 		return err
 	}
+	if err := r.writeRaw(base + ".json"); err != nil {
+		return err
+	}
+	text := withSection(r.markdown(filepath.Base(base)+".svg"), section(string(old)))
+	return os.WriteFile(page, []byte(text), 0o644)
+}
+
+func (r *report) writeRaw(path string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(base+".json", append(raw, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(page, []byte(r.markdown(filepath.Base(base)+".svg")), 0o644)
+	return os.WriteFile(path, append(raw, '\n'), 0o644)
 }

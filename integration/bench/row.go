@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -14,6 +15,7 @@ const (
 	kindConsume kind = "consume"
 	kindMixed   kind = "produce and consume at once"
 	kindLatency kind = "latency"
+	kindAcks    kind = "ack latency"
 )
 
 // row is one line of the table: a workload that both brokers are given.
@@ -25,7 +27,9 @@ type row struct {
 	Partitions int
 	Acks       string // all, 1
 	Codec      string
-	Share      float64 // of the slower broker's peak: kindLatency
+	Share      float64 // of the slower peer's peak: kindLatency, kindAcks
+	Of         string  // the row that gives that peak
+	Idempotent bool    // raw and librdkafka number their batches; franz-go always does, unless acks=1
 	Side       bool    // varies one thing of a main row; fewer runs
 	// Topic is told to Tidemark's topic alone.
 	Topic map[string]string
@@ -54,8 +58,8 @@ type window struct {
 }
 
 func (w *window) begin() {
-	w.peer.proc.forgetPeak()
-	w.before, w.err = w.peer.proc.cpu()
+	w.peer.procs.forgetPeak()
+	w.before, w.err = w.peer.procs.cpu()
 	w.began = time.Now()
 }
 
@@ -64,16 +68,19 @@ func (w *window) end(records, bytes int64, took time.Duration) (measure, error) 
 	if took == 0 {
 		took = time.Since(w.began)
 	}
-	after, err := w.peer.proc.cpu()
-	if w.err != nil || err != nil {
-		return measure{}, fmt.Errorf("%s has ended during the run: %s", w.peer.name, tail(w.peer.proc.log))
+	after, err := w.peer.procs.cpu()
+	if p := w.peer.procs.ended(); p != nil {
+		return measure{}, fmt.Errorf("%s has ended during the run: %s", w.peer.name, tail(p.log))
+	}
+	if err := errors.Join(w.err, err); err != nil {
+		return measure{}, fmt.Errorf("%s: its CPU cannot be read: %w", w.peer.name, err)
 	}
 	if bytes == 0 {
 		return measure{}, fmt.Errorf("%s: nothing was counted", w.peer.name)
 	}
 	return measure{
 		Records: records, Bytes: bytes, Seconds: took.Seconds(), CPU: (after - w.before).Seconds(),
-		Peak: w.peer.proc.status("VmHWM"),
+		Peak: w.peer.procs.status("VmHWM"),
 	}, nil
 }
 
@@ -82,7 +89,7 @@ type job struct {
 	row   row
 	peer  *peer
 	topic string
-	rate  float64 // records a second: kindLatency
+	rate  float64 // records a second: kindLatency, kindAcks
 	s     settings
 	jars  string
 	// values is the payload, and file holds the same, each value with a line feed.
@@ -95,6 +102,8 @@ func (j job) run(ctx context.Context) (measure, error) {
 	switch {
 	case j.row.Kind == kindMixed || j.row.Kind == kindLatency:
 		return j.endToEnd(ctx)
+	case j.row.Kind == kindAcks:
+		return j.ackLatency(ctx)
 	case j.row.Client == "librdkafka":
 		return j.librdkafka(ctx)
 	case j.row.Client == "java":

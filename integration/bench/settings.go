@@ -12,33 +12,37 @@ import (
 // settings are what a run is told. Every length is one of them.
 type settings struct {
 	Full     bool           // BENCH_FULL: the whole matrix instead of the selection
-	Seconds  float64        // BENCH_SECONDS: counted time of one run (10; quick: 3)
+	Cluster  bool           // BENCH_CLUSTER: three brokers each, instead of one
+	Seconds  float64        // BENCH_SECONDS: counted time of one run (10; cluster: 8; quick: 3)
 	Ramp     float64        // BENCH_RAMP: running in before it, seconds (1)
-	Runs     int            // BENCH_RUNS: runs of a row on each broker (5)
+	Runs     int            // BENCH_RUNS: runs of a row on each broker (5; cluster: 2)
 	SideRuns int            // BENCH_SIDE_RUNS: runs of the rows that vary one thing (2)
 	Rows     *regexp.Regexp // BENCH_ROWS: names of the rows to measure (all)
 	Peers    *regexp.Regexp // BENCH_PEERS: kafka, tidemark or both
-	Budget   time.Duration  // BENCH_BUDGET: no run begins after it (45m; full: none)
+	Budget   time.Duration  // BENCH_BUDGET: no run begins after it (45m; full: none; cluster: 12m)
 	Recover  int64          // BENCH_RECOVER_BYTES: data to restart with after SIGKILL (2 GB; full: 20 GB)
 	Hot      int64          // BENCH_HOT_BYTES: data that hot consumers read (1 GB; full: 20 GB)
 	Cold     int64          // BENCH_COLD_BYTES: data of the cold replay (1 GiB; full: 20 GB)
 	Dir      string         // BENCH_DIR: data of both brokers, on the disk to measure (a new temporary folder)
 	Cache    string         // BENCH_CACHE: jars and binaries (~/.cache/tidemark)
-	Out      string         // BENCH_OUT: the page to write (docs/benchmarks.md); its plot and raw results stand beside it
+	Out      string         // BENCH_OUT: the page to write (docs/benchmarks.md), of a cluster its section; raw results stand beside it
 	Binary   string         // BENCH_TIDEMARK: the tidemark to measure (built from this tree)
 	Profile  string         // BENCH_PROFILE: folder for one CPU profile of Tidemark per row
 }
 
 func load() (settings, error) {
 	e := environment{}
-	s := settings{Full: os.Getenv("BENCH_FULL") != ""}
-	budget, data := "45m", 2e9
+	s := settings{Full: os.Getenv("BENCH_FULL") != "", Cluster: os.Getenv("BENCH_CLUSTER") != ""}
+	budget, data, seconds, runs := "45m", 2e9, 10.0, 5.0
+	if s.Cluster {
+		budget, seconds, runs = "12m", 8, 2
+	}
 	if s.Full {
 		budget, data = "1000h", 20e9
 	}
-	s.Seconds = e.number("BENCH_SECONDS", 10)
+	s.Seconds = e.number("BENCH_SECONDS", seconds)
 	s.Ramp = e.number("BENCH_RAMP", 1)
-	s.Runs = int(e.number("BENCH_RUNS", 5))
+	s.Runs = int(e.number("BENCH_RUNS", runs))
 	s.SideRuns = int(e.number("BENCH_SIDE_RUNS", min(2, float64(s.Runs))))
 	s.Rows = e.pattern("BENCH_ROWS")
 	s.Peers = e.pattern("BENCH_PEERS")

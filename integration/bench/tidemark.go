@@ -21,11 +21,13 @@ func newTidemark(s settings, dir string) (*peer, error) {
 		return nil, err
 	}
 	return &peer{
-		name: "tidemark", address: address, http: "http://" + http,
+		name: "tidemark", address: address, http: []string{"http://" + http},
 		topic: map[string]string{"remote.storage.enable": "false"}, // as Kafka's default
-		launch: func(*peer) (*process, error) {
-			return spawn(dir+".log", []string{"TIDEMARK_AUTO_CREATE_TOPICS=false"},
-				binary, "dev", "--data", dir, "--kafka", address, "--http", http)
+		launch: func(*peer) (servers, error) {
+			return start(1, func(int) (*process, error) {
+				return spawn(dir+".log", []string{"TIDEMARK_AUTO_CREATE_TOPICS=false"},
+					binary, "dev", "--data", dir, "--kafka", address, "--http", http)
+			})
 		},
 	}, nil
 }
