@@ -71,6 +71,7 @@ type Store interface {
 	CoordinatorSlots
 	Controllers
 	Rewinds
+	LostSegments
 	Inventory
 	Restores
 	// Close ends all connections; calls in flight fail.

@@ -62,6 +62,7 @@ func (s *Store) purgeTopics(ctx context.Context, limit int) (more bool, err erro
 		}
 		s.queueGarbage(tx, waste)
 		tx.Queue(
+			Stmt{SQL: `DELETE FROM lost_segments WHERE topic IN (SELECT id FROM topics WHERE deleted)`},
 			Stmt{SQL: `DELETE FROM jobs WHERE topic IN (SELECT id FROM topics WHERE deleted)`},
 			Stmt{SQL: `DELETE FROM partitions WHERE topic IN (SELECT id FROM topics WHERE deleted)
 				AND NOT EXISTS (SELECT 1 FROM segments s WHERE s.topic = partitions.topic AND s.partition = partitions.partition)

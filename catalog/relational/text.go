@@ -15,7 +15,8 @@ type text struct {
 	addGarbage, garbageDue, garbageListed   string
 	byIDs, byAttempts, dropByIDs, dropTaken string
 	setUpto, markClean                      string
-	slotsHeld, topicsHeld                   string
+	addLost, dropLostBefore                 string
+	slotsHeld, topicsHeld, topicVersions    string
 	commit, dropOffsets                     string
 	offsets, groups                         string
 	pruneLedger, pruneTombstones            string
@@ -90,6 +91,10 @@ func (t *text) tier() {
 	t.dropByIDs = `DELETE FROM segments WHERE id IN ` + ids
 	t.dropTaken = `DELETE FROM upload_intents WHERE attempt IN ` + d.List("$1", "text")
 	t.markClean = `UPDATE segments SET clean_since = $4 WHERE topic = $2::uuid AND partition = $3 AND id IN ` + ids
+	t.addLost = `INSERT INTO lost_segments (attempt, topic, partition, segment, at) SELECT e.attempt, e.topic, e.partition, e.segment, ` + d.Now + ` FROM ` +
+		d.Table("$1", "e", Column{"attempt", "text"}, Column{"topic", "uuid"}, Column{"partition", "int"}, Column{"segment", "text"}) +
+		` WHERE TRUE ON CONFLICT (attempt) DO NOTHING`
+	t.dropLostBefore = `DELETE FROM lost_segments WHERE at < ` + d.Ago("$1")
 	t.setUpto = `UPDATE segments AS s SET max_ts_upto = e.upto FROM ` +
 		d.Table("$1", "e", Column{"id", "bigint"}, Column{"upto", "bigint"}) + ` WHERE s.id = e.id`
 }
@@ -98,6 +103,7 @@ func (t *text) groupOffsets() {
 	d := t.d
 	t.slotsHeld = `SELECT slot, broker, incarnation, epoch FROM slots WHERE slot IN ` + d.List("$1", "int") + ` ORDER BY slot`
 	t.topicsHeld = `SELECT id::text, partitions FROM topics WHERE NOT deleted AND id IN ` + d.List("$1", "uuid") + ` ORDER BY id`
+	t.topicVersions = `SELECT id::text, version FROM topics WHERE NOT deleted AND id IN ` + d.List("$1", "uuid")
 	t.setSlots = `UPDATE slots AS s SET broker = e.broker, incarnation = e.incarnation, epoch = s.epoch + 1, version = ` + currentVersion + ` FROM ` +
 		d.Table("$1", "e", Column{"slot", "int"}, Column{"broker", "int"}, Column{"incarnation", "bigint"}) + ` WHERE s.slot = e.slot`
 	named := d.Table("$1", "e", Column{"group_id", "text"}, Column{"topic", "uuid"}, Column{"partition", "int"},
