@@ -7,6 +7,8 @@ type row struct {
 	catalog.Segment
 	// due: it has been clean for delete.retention.ms, so what waits in it may go.
 	due bool
+	// bereft: the pass takes records of a transaction whose marker lies here, so the marker's wait begins.
+	bereft bool
 	// after says what is to be noted when the pass is through.
 	after note
 }
@@ -21,6 +23,14 @@ const (
 )
 
 func (r row) dirty() bool { return r.CleanSince == 0 }
+
+// noted is what the pass notes of a row in the end.
+func (r row) noted() note {
+	if r.bereft {
+		return waiting
+	}
+	return r.after
+}
 
 // verdict is what a pass makes of a row before it has read its data.
 type verdict struct {

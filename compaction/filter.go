@@ -189,7 +189,7 @@ func (f *filter) control(ctx context.Context, raw []byte, h record.Header, last 
 	var renews bool
 	switch kind {
 	case record.ControlCommit:
-		fate, renews, err = f.txns.commit(ctx, h, f.in.due)
+		fate, renews, err = f.txns.commit(ctx, h, f.in)
 	case record.ControlAbort:
 		first := h.BaseOffset
 		for a := range f.list.Overlapping(h.BaseOffset, h.NextOffset()) {

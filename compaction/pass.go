@@ -125,7 +125,7 @@ func (p *pass) note(ctx context.Context) error {
 	}
 	ids := map[note][]catalog.SegmentID{}
 	for _, r := range p.rows {
-		ids[r.after] = append(ids[r.after], r.ID)
+		ids[r.noted()] = append(ids[r.noted()], r.ID)
 	}
 	if len(ids[spotless]) > 0 {
 		if err := p.catalog.MarkClean(ctx, p.job, ids[spotless], catalog.Spotless); err != nil {

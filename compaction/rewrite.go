@@ -79,6 +79,9 @@ func (p *pass) sift(ctx context.Context, from int, vs []verdict, ms []marks) err
 		r.after = unchanged(*r, &f.n)
 		return nil
 	}
+	if err := p.bereave(ctx, f.txns, to); err != nil {
+		return err
+	}
 	clean, after := since(p.rows[from:to], &f.n)
 	by, err := w.Commit(ctx, f.left(aborted), clean)
 	if err != nil {

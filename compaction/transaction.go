@@ -2,7 +2,11 @@ package compaction
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 
+	"tidemark/catalog"
 	"tidemark/record"
 	"tidemark/record/producer"
 )
@@ -65,9 +69,9 @@ func abortedOf(list producer.AbortedList, h record.Header) (producer.Aborted, bo
 	return producer.Aborted{}, false
 }
 
-// commit judges a commit marker; due says that its row has been clean for long enough. renews says that
-// records of the transaction have gone only now, so that the wait begins with this pass.
-func (t *transactions) commit(ctx context.Context, h record.Header, due bool) (f fateOf, renews bool, err error) {
+// commit judges a commit marker of row in. renews says that records of the transaction have gone only now, so
+// that the wait begins with this pass.
+func (t *transactions) commit(ctx context.Context, h record.Header, in row) (f fateOf, renews bool, err error) {
 	s := t.open[h.ProducerID]
 	delete(t.open, h.ProducerID)
 	inside := t.ended[h.ProducerID]
@@ -75,25 +79,26 @@ func (t *transactions) commit(ctx context.Context, h record.Header, due bool) (f
 	if s == nil {
 		s = &seen{}
 	}
-	if s.stay {
+	switch {
+	case s.stay:
 		return stays, false, nil
+	case s.had || in.bereft || !in.due:
+		return waits, s.had || in.bereft, nil
+	case inside:
+		return goes, false, nil
 	}
-	if !inside {
-		if inside, err = t.beganHere(ctx, h.ProducerID); err != nil || !inside {
-			return stays, false, err
-		}
-	}
-	if s.had || !due {
-		return waits, s.had, nil
+	below, err := t.below(ctx, h.ProducerID)
+	if err != nil || below {
+		return stays, false, err
 	}
 	return goes, false, nil
 }
 
-// beganHere reports whether a producer had no open transaction where the rewritten rows begin. One that
-// began in an object below may have records there that nobody has looked for.
-func (t *transactions) beganHere(ctx context.Context, id int64) (bool, error) {
+// below reports whether a record is left below the rewritten rows of the transaction that a producer has open
+// where they begin. It reads the rows that the transaction reaches into; mostly that is one.
+func (t *transactions) below(ctx context.Context, id int64) (bool, error) {
 	if t.from == 0 {
-		return true, nil // what lies below the first row has gone with it
+		return false, nil // what lies below the first row has gone with it
 	}
 	if t.before == nil {
 		o, err := t.p.object(ctx, t.from-1)
@@ -104,8 +109,94 @@ func (t *transactions) beganHere(ctx context.Context, id int64) (bool, error) {
 			return false, err
 		}
 	}
-	_, _, open := t.before.OpenTransaction(id)
-	return !open, nil
+	first, _, open := t.before.OpenTransaction(id)
+	for i := t.from - 1; open && i >= 0 && t.p.rows[i].Next > first; i-- {
+		if found, err := t.p.holds(ctx, i, id, first); found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// holds reports whether row i has a record of a producer's transaction from an offset on.
+func (p *pass) holds(ctx context.Context, i int, id int64, first record.Offset) (bool, error) {
+	o, err := p.object(ctx, i)
+	if err != nil {
+		return false, err
+	}
+	r := o.ReadBatches()
+	for {
+		raw, _, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		h, err := record.ParseHeader(raw)
+		if err != nil {
+			return false, fmt.Errorf("%w: %s: %w", ErrInput, p.rows[i].Key, err)
+		}
+		p.done.Read += int64(len(raw))
+		if h.ProducerID == id && h.IsTransactional() && !h.IsControl() && h.Count > 0 && h.LastOffset() >= first {
+			return true, nil
+		}
+	}
+}
+
+// bereave finds the markers above row `to` of transactions that have lost what they had in the rows below it: their
+// rows wait from now on, and once more from the end of the pass. It is noted before the records go, since nothing
+// would lead a later pass there. A dirty row is judged by itself.
+func (p *pass) bereave(ctx context.Context, t *transactions, to int) error {
+	var ids []catalog.SegmentID
+	for id, s := range t.open {
+		if !s.had || s.stay {
+			continue
+		}
+		at, err := p.marker(ctx, id, to)
+		if err != nil {
+			return err
+		}
+		if at == len(p.rows) || p.rows[at].dirty() || p.rows[at].bereft {
+			continue
+		}
+		p.rows[at].bereft = true
+		ids = append(ids, p.rows[at].ID)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	now, err := p.catalog.Time(ctx)
+	if err == nil {
+		err = p.catalog.MarkClean(ctx, p.job, ids, now.UnixMilli()+1)
+	}
+	if err != nil {
+		return fmt.Errorf("compaction: note rows of %s whose markers wait: %w", p.job.Partition, err)
+	}
+	return nil
+}
+
+// marker is the row that has the marker of the transaction that a producer has open where row `to` begins.
+func (p *pass) marker(ctx context.Context, id int64, to int) (int, error) {
+	first := record.Offset(-1)
+	for at := to - 1; at < len(p.rows); at++ {
+		o, err := p.object(ctx, at)
+		if err != nil {
+			return 0, err
+		}
+		state, err := o.Producers(ctx)
+		if err != nil {
+			return 0, err
+		}
+		began, _, open := state.OpenTransaction(id)
+		if at == to-1 {
+			first = began
+		}
+		if !open || began != first {
+			return max(at, to), nil
+		}
+	}
+	return len(p.rows), nil
 }
 
 // abort judges an abort marker; first is where its transaction began. Records of it that lie in the

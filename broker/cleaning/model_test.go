@@ -130,8 +130,26 @@ func ended(rs []*reader) (left []*reader) {
 	return left
 }
 
-// finish lets everything become due that can: in the end no tombstone is left, and a pass does nothing. Where every
-// loss counted, nothing is left but the latest values.
+// noMarkerIsLeftAlone: a commit marker is there only while a record of its transaction is (C1).
+func (i *island) noMarkerIsLeftAlone() {
+	i.t.Helper()
+	records := map[int64]bool{}
+	for _, b := range i.batches(0) {
+		switch id := b.h.ProducerID; {
+		case !b.h.IsTransactional() || b.h.Count == 0:
+		case !b.h.IsControl():
+			records[id] = true
+		default:
+			kind, _, err := record.ParseControl(b.raw)
+			require.NoError(i.t, err)
+			require.True(i.t, records[id] || kind == record.ControlAbort, "the commit marker of %d at %d has no records", id, b.h.BaseOffset)
+			delete(records, id)
+		}
+	}
+}
+
+// finish lets everything become due that can: in the end no tombstone is left and no marker without records, and a
+// pass does nothing. Where every loss counted, nothing is left but the latest values.
 func (i *island) finish(t *rapid.T) {
 	for id := int64(1); id <= 3; id++ {
 		if _, _, open := i.state.OpenTransaction(id); open {
@@ -154,6 +172,7 @@ func (i *island) finish(t *rapid.T) {
 			require.False(t, !b.h.IsControl() && x.Value == nil, "a tombstone of %s is left at %d", x.Key, x.Offset)
 		}
 	}
+	i.noMarkerIsLeftAlone()
 	r := i.sound()
 	if strict {
 		require.Equal(t, len(i.latest(i.tiered)), r.records, "only the latest values are there")

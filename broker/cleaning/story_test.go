@@ -194,6 +194,61 @@ func TestC1_ACommitMarkerStaysAsLongAsItsRecords(t *testing.T) {
 	i.compacts("z=1 | k=2")
 }
 
+func TestC1_ACommitMarkerGoesWhenTheRecordsOfItsTransactionInLowerObjectsHaveGone(t *testing.T) {
+	began := func(t *testing.T) *island {
+		i := story(t)
+		i.policy.ObjectBytes = 1
+		i.in(1, "k1=1")
+		i.put("a=1")
+		i.seal()
+		i.in(1, "k2=1")
+		i.put("b=1")
+		i.seal()
+		i.commits(1)
+		i.put("c=1")
+		i.object()
+		i.compacts("k1=1 a=1 | k2=1 b=1 | (commit 1) c=1")
+		i.later(1000)
+		i.compacts("k1=1 a=1 | k2=1 b=1 | (commit 1) c=1")
+		i.own.ops = 0
+		i.later(1000)
+		i.compacts("k1=1 a=1 | k2=1 b=1 | (commit 1) c=1")
+		require.Zero(t, i.own.ops, "nothing waits while records are left (A6)")
+		return i
+	}
+	i := began(t)
+	i.object("k1=2")
+	i.compacts("a=1 | k2=1 b=1 | (commit 1) c=1 | k1=2")
+	i.later(1000)
+	i.compacts("a=1 | k2=1 b=1 | (commit 1) c=1 | k1=2")
+	i.object("k2=2")
+	i.compacts("a=1 | b=1 | (commit 1) c=1 | k1=2 | k2=2")
+	i.later(99)
+	i.compacts("a=1 | b=1 | (commit 1) c=1 | k1=2 | k2=2")
+	i.later(3)
+	i.compacts("a=1 | b=1 | c=1 | k1=2 | k2=2")
+	i.own.ops = 0
+	i.later(1000)
+	i.compacts("a=1 | b=1 | c=1 | k1=2 | k2=2")
+	require.Zero(t, i.own.ops)
+
+	// Whatever dies: the marker waits from when its last record went, and goes.
+	for left, died := 0, true; died; left++ {
+		i := began(t)
+		i.object("k1=2", "k2=2")
+		i.own.left, i.own.after = left, left%2 == 0
+		err := i.pass()
+		if died = i.own.dead; !died {
+			require.NoError(t, err)
+		}
+		i.live()
+		require.Contains(t, i.there(), "(commit 1)")
+		i.compacts("a=1 | b=1 | (commit 1) c=1 | k1=2 k2=2")
+		i.later(103)
+		i.compacts("a=1 | b=1 | c=1 | k1=2 k2=2")
+	}
+}
+
 func TestC2_TheAbortedListIsThatOfWhatIsLeft(t *testing.T) {
 	i := story(t)
 	i.policy.ObjectBytes = 1
