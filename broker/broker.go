@@ -14,6 +14,7 @@ import (
 	"tidemark/broker/group"
 	"tidemark/broker/handler"
 	"tidemark/broker/metadata"
+	"tidemark/broker/pace"
 	"tidemark/broker/partition"
 	"tidemark/broker/wire"
 	"tidemark/catalog"
@@ -45,6 +46,7 @@ type Broker struct {
 	control   *controller
 	slots     slotTable
 	compactor *compaction.Worker
+	traffic   pace.Traffic
 	custody   *custody
 
 	registered catalog.Registered
@@ -139,7 +141,7 @@ func (b *Broker) openTier(ctx context.Context) error {
 	}
 	var err error
 	b.chunks, err = cache.Open(cache.Options{
-		Dir: dir, MaxBytes: int64(t.CacheBytes), DownloadTimeout: t.ColdReadTimeout,
+		Dir: dir, MaxBytes: int64(t.CacheBytes), MemoryBytes: int64(t.CacheMemory), DownloadTimeout: t.ColdReadTimeout,
 		Metrics: cache.NewMetrics(b.opts.Registry),
 	})
 	if err != nil {
@@ -251,6 +253,7 @@ func (b *Broker) openHandlers(context.Context) error {
 	b.handlers = handler.New(handler.Options{
 		Broker: b.id, Cluster: b.cluster, Config: b.opts.Config, Defaults: &defaults,
 		Metadata: b.follower, Controller: b.control, Partitions: b.parts, Groups: b.groups, Catalog: b.opts.Catalog,
+		Traffic: &b.traffic, ColdPace: pace.New(&b.traffic, int64(b.opts.Config.Tier.ColdReadFloor)),
 		Log: b.log, Registerer: b.opts.Registry,
 	})
 	return nil

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tidemark/broker/cleaning"
+	"tidemark/broker/pace"
 	"tidemark/catalog"
 	"tidemark/compaction"
 	"tidemark/record"
@@ -15,7 +16,7 @@ import (
 func (b *Broker) openCompaction(context.Context) (err error) {
 	t := b.opts.Config.Tier
 	b.compactor, err = compaction.NewWorker(compaction.Options{
-		Catalog: b.opts.Catalog, Objects: cleaning.Objects{Tier: b.tier},
+		Catalog: b.opts.Catalog, Objects: cleaning.Objects{Tier: b.tier, Pace: pace.New(&b.traffic, int64(t.CompactionFloor))},
 		Broker: b.id, Incarnation: b.registered.Incarnation,
 		Workers: t.CompactionWorkers, WatchOnly: t.CompactionWorkers == 0, Cleaned: b.cleaned,
 		Memory: int64(t.CompactionMemory), Logger: b.log, Metrics: b.opts.Registry,

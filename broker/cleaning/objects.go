@@ -5,15 +5,21 @@ import (
 	"errors"
 	"fmt"
 
+	"tidemark/broker/pace"
 	"tidemark/catalog"
 	"tidemark/compaction"
+	"tidemark/record"
 	"tidemark/record/producer"
 	"tidemark/tiering"
 	"tidemark/tiering/object"
 )
 
 // Objects is the object tier as compaction sees it.
-type Objects struct{ Tier *tiering.Tier }
+type Objects struct {
+	Tier *tiering.Tier
+	// Pace is asked for the batches that are read; nil: compaction waits for nobody.
+	Pace *pace.Pace
+}
 
 // Open implements compaction.Objects.
 func (o Objects) Open(ctx context.Context, row catalog.Segment) (compaction.Object, error) {
@@ -21,7 +27,7 @@ func (o Objects) Open(ctx context.Context, row catalog.Segment) (compaction.Obje
 	if err != nil {
 		return nil, input(err)
 	}
-	return live{in}, nil
+	return live{in, o.Pace}, nil
 }
 
 // Begin implements compaction.Objects.
@@ -47,14 +53,63 @@ func input(err error) error {
 }
 
 // live is a live object.
-type live struct{ *tiering.Input }
+type live struct {
+	*tiering.Input
+	pace *pace.Pace
+}
 
-func (l live) ReadDigests(buffer int) compaction.DigestReader { return l.Input.ReadDigests(buffer) }
-func (l live) ReadBatches() compaction.BatchReader            { return l.Input.ReadBatches() }
+func (l live) ReadDigests(buffer int) compaction.DigestReader {
+	return &pacedDigests{l.Input.ReadDigests(buffer), debt{pace: l.pace}}
+}
+
+func (l live) ReadBatches() compaction.BatchReader {
+	return &pacedBatches{l.Input.ReadBatches(), debt{pace: l.pace}}
+}
 
 func (l live) Producers(ctx context.Context) (*producer.State, error) {
 	end, err := l.State(ctx)
 	return end.Producers, input(err)
+}
+
+// paceStep is how much compaction does before it asks its pace: some milliseconds of work.
+const paceStep = 512 << 10
+
+// debt is what was done and not paid for yet.
+type debt struct {
+	pace *pace.Pace
+	owed int
+}
+
+func (d *debt) add(n int) {
+	if d.owed += n; d.owed >= paceStep {
+		d.pace.Step(d.owed)
+		d.owed = 0
+	}
+}
+
+// pacedBatches reads batches at a pace.
+type pacedBatches struct {
+	compaction.BatchReader
+	debt debt
+}
+
+// Next implements compaction.BatchReader.
+func (r *pacedBatches) Next(ctx context.Context) (batch []byte, last bool, err error) {
+	batch, last, err = r.BatchReader.Next(ctx)
+	r.debt.add(len(batch))
+	return batch, last, err
+}
+
+// pacedDigests reads digests at a pace.
+type pacedDigests struct {
+	compaction.DigestReader
+	debt debt
+}
+
+// Next implements compaction.DigestReader.
+func (r *pacedDigests) Next(ctx context.Context) (key [16]byte, last record.Offset, tombstone bool, err error) {
+	r.debt.add(object.DigestSize)
+	return r.DigestReader.Next(ctx)
 }
 
 // writer is an object in the making.

@@ -70,7 +70,7 @@ func Open(ctx context.Context, o Options) (_ *Compactor, err error) {
 		return nil, errors.New("the bucket does not answer; a compactor is of no use without it")
 	}
 	c.worker, err = compaction.NewWorker(compaction.Options{
-		Catalog: o.Catalog, Objects: Objects{c.tier}, Broker: catalog.NoBroker, Incarnation: incarnation(),
+		Catalog: o.Catalog, Objects: Objects{Tier: c.tier}, Broker: catalog.NoBroker, Incarnation: incarnation(),
 		Workers: max(o.Config.Tier.CompactionWorkers, 1), Memory: int64(o.Config.Tier.CompactionMemory), Logger: o.Log, Metrics: o.Registry,
 	})
 	if err != nil {

@@ -383,7 +383,7 @@ func TestA20_TwoCompactorsAtOnce(t *testing.T) {
 	var workers []*compaction.Worker
 	for inc := range 2 {
 		w, err := compaction.NewWorker(compaction.Options{
-			Catalog: &deeds{i.cat, i.sea}, Objects: Objects{i.tier}, Broker: catalog.NoBroker, Incarnation: catalog.Incarnation(100 + inc),
+			Catalog: &deeds{i.cat, i.sea}, Objects: Objects{Tier: i.tier}, Broker: catalog.NoBroker, Incarnation: catalog.Incarnation(100 + inc),
 			Pause: time.Millisecond, Lease: time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 		})
 		require.NoError(t, err)

@@ -270,7 +270,7 @@ func (i *island) live() {
 	}
 	var err error
 	i.worker, err = compaction.NewWorker(compaction.Options{
-		Catalog: &deeds{i.cat, i.sea}, Objects: Objects{i.tier}, Broker: catalog.NoBroker, Incarnation: inc, Memory: i.memory,
+		Catalog: &deeds{i.cat, i.sea}, Objects: Objects{Tier: i.tier}, Broker: catalog.NoBroker, Incarnation: inc, Memory: i.memory,
 		MergeAge: time.Nanosecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(i.t, err)

@@ -76,15 +76,18 @@ type Tier struct {
 	GCGrace           time.Duration `env:"GC_GRACE" envDefault:"10m" min:"6s" max:"8760h" doc:"Time between the moment that nothing needs an object any more and its deletion (dev: 30s). Longer than TIDEMARK_FREE_DELAY."`
 	CacheDir          string        `env:"CACHE_DIR" doc:"Folder of the cache of cold reads. Default: cache in the data folder. It may be lost at any time."`
 	CacheBytes        Bytes         `env:"CACHE_BYTES" envDefault:"10GiB" min:"64MiB" max:"1PiB" doc:"Disk for cold reads' chunks. In the data folder it gives way while free space is below twice TIDEMARK_DISK_PRODUCE_MARK."`
+	CacheMemory       Bytes         `env:"CACHE_MEMORY" envDefault:"128MiB" min:"1MiB" max:"1TiB" doc:"Memory for cold reads' chunks that are not on the disk yet."`
 	TailCacheBytes    Bytes         `env:"TAIL_CACHE_BYTES" envDefault:"64MiB" min:"1MiB" max:"1TiB" doc:"Memory for objects' indexes."`
 	ColdReads         int           `env:"COLD_READS" envDefault:"32" min:"1" max:"10000" doc:"Cold reads in progress; others wait in the order in which they came."`
 	ColdReadTimeout   time.Duration `env:"COLD_READ_TIMEOUT" envDefault:"1m" min:"1s" max:"1h" doc:"Deadline of one cold read, all its steps together."`
+	ColdReadFloor     Bytes         `env:"COLD_READ_FLOOR" envDefault:"64MiB" min:"1MiB" max:"1TiB" doc:"Bytes a second that all cold answers together get at least while producers are at work and the machine is late; without producers they get all there is."`
 	UploadConcurrency int           `env:"UPLOAD_CONCURRENCY" envDefault:"4" min:"1" max:"1000" doc:"Uploads in progress."`
 	UploadBandwidth   Bytes         `env:"UPLOAD_BANDWIDTH" envDefault:"0" min:"0" max:"1TiB" doc:"Bytes a second of all uploads together. 0: no limit."`
 
 	CompactionWorkers   int           `env:"COMPACTION_WORKERS" envDefault:"1" min:"0" max:"1000" doc:"Partitions that this process compacts or merges at once. 0: none; tidemark compactor or another broker does it."`
 	CompactionMemory    Bytes         `env:"COMPACTION_MEMORY" envDefault:"64MiB" min:"1MiB" max:"1TiB" doc:"Memory of one compaction worker besides the object that it makes. Less means more passes over the keys of a large partition."`
 	CompactionBandwidth Bytes         `env:"COMPACTION_BANDWIDTH" envDefault:"0" min:"0" max:"1TiB" doc:"Bytes a second that compaction reads and writes. 0: no limit."`
+	CompactionFloor     Bytes         `env:"COMPACTION_FLOOR" envDefault:"16MiB" min:"1MiB" max:"1TiB" doc:"Bytes a second that all compaction of a broker gets at least while producers are at work and the machine is late; without producers it gets all there is. More than producers write, or compaction falls behind."`
 	CheckpointInterval  time.Duration `env:"CHECKPOINT_INTERVAL" envDefault:"10m" min:"1s" max:"24h" doc:"Time between two checkpoints of the catalog in the bucket; changes of topics are followed by one within seconds. One broker of the cluster writes them."`
 	ScrubBandwidth      Bytes         `env:"SCRUB_BANDWIDTH" envDefault:"8MiB" min:"0" max:"1TiB" doc:"Bytes a second with which the background scrub reads the objects of led partitions and compares them with the catalog. 0: no scrub."`
 	ScrubInterval       time.Duration `env:"SCRUB_INTERVAL" envDefault:"168h" min:"1s" max:"8760h" doc:"Time from the beginning of one round of the scrub to that of the next."`

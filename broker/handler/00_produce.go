@@ -22,7 +22,7 @@ import (
 // parallel (R19), and the request's buffer is given back before it (R20). acks=0 is not answered; an
 // error closes its connection, which is how such a client learns of it, as in Kafka.
 func beginProduce(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
-	h.pace.producing()
+	h.Traffic.Producing()
 	r := req.Body.(*kmsg.ProduceRequest)
 	resp := r.ResponseKind().(*kmsg.ProduceResponse)
 	p := produce{h: h, req: r, resp: resp}

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"tidemark/broker/pace"
 	"tidemark/broker/partition"
 	"tidemark/broker/wire"
 	"tidemark/record/producer"
@@ -19,7 +20,7 @@ type fetchBody struct {
 	cuts []cut
 	size int
 	all  []*fetchEntry // to release
-	pace *coldPace
+	pace *pace.Pace
 }
 
 // cut says that records stand after head[:at].
@@ -36,7 +37,7 @@ func (f *fetch) body() wire.Body {
 		id = f.session.id
 		shown = f.session.shown(f.entries)
 	}
-	b := &fetchBody{all: f.entries, pace: f.h.pace, head: make([]byte, 0, 64+96*len(shown))}
+	b := &fetchBody{all: f.entries, pace: f.h.ColdPace, head: make([]byte, 0, 64+96*len(shown))}
 	b.begin(f.version, id)
 	b.topics(f, shown)
 	if f.version >= 12 {
@@ -208,7 +209,7 @@ func (b *fetchBody) sendPiece(w *wire.Writer, x partition.Piece) error {
 	}
 	if ok {
 		if x.IsCold() {
-			b.pace.step(x.Len())
+			b.pace.Step(x.Len())
 		}
 		return w.SendFile(file, at, int64(x.Len()))
 	}
@@ -225,7 +226,7 @@ func (b *fetchBody) copyPiece(w *wire.Writer, x partition.Piece) error {
 	defer copies.Put(buf)
 	for at := int64(0); at < int64(x.Len()); {
 		part := buf[:min(copyStep, int64(x.Len())-at)]
-		b.pace.step(len(part))
+		b.pace.Step(len(part))
 		if n, err := x.ReadAt(part, at); n < len(part) {
 			return err
 		}

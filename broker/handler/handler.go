@@ -12,6 +12,7 @@ import (
 	"tidemark/broker/config"
 	"tidemark/broker/group"
 	"tidemark/broker/metadata"
+	"tidemark/broker/pace"
 	"tidemark/broker/partition"
 	"tidemark/broker/topicconfig"
 	"tidemark/broker/wire"
@@ -38,6 +39,9 @@ type Options struct {
 	Partitions *partition.Set
 	Groups     *group.Coordinator
 	Catalog    Catalog
+	// Traffic is told of produce requests, ColdPace is asked before cold data is sent; nil: neither.
+	Traffic    *pace.Traffic
+	ColdPace   *pace.Pace
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -67,14 +71,13 @@ type Handlers struct {
 	metrics  *metrics
 	sessions *sessions
 	ids      producerIDs
-	pace     *coldPace
 
 	waits sync.WaitGroup // goroutines started by later
 }
 
 // New returns the handlers.
 func New(o Options) *Handlers {
-	return &Handlers{Options: o, metrics: newMetrics(o.Registerer), sessions: newSessions(o.Config.Network.FetchSessions), pace: newColdPace()}
+	return &Handlers{Options: o, metrics: newMetrics(o.Registerer), sessions: newSessions(o.Config.Network.FetchSessions)}
 }
 
 // Wait returns when no request is waiting any more. Requests end with their connection's context.

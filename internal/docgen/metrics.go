@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,8 +26,7 @@ type metric struct {
 	labels           []string
 }
 
-// writeMetrics writes docs/metrics.md: what a broker that was opened in an empty folder registers. Every
-// label value exists from the start, so nothing is missing.
+// writeMetrics writes docs/metrics.md: what a broker that was opened in an empty folder registers.
 func writeMetrics(w io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "docgen-")
 	if err != nil {
@@ -90,5 +90,27 @@ func gather(ctx context.Context, dir string) (_ []metric, err error) {
 		}
 		out = append(out, m)
 	}
-	return out, nil
+	return withUnset(out, registry), nil
+}
+
+// described is how a prometheus.Desc tells what it is of.
+var described = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*?)",(?: unit: ".*",)? constLabels: \{.*\}, variableLabels: \{(.*)\}\}$`)
+
+// withUnset adds the metrics that have no value yet, such as those with a label for what has failed. All of them are
+// gauges, as counters have their label values from the start.
+func withUnset(out []metric, registry *prometheus.Registry) []metric {
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		registry.Describe(descs)
+		close(descs)
+	}()
+	for d := range descs {
+		is := described.FindStringSubmatch(d.String())
+		if is == nil || slices.ContainsFunc(out, func(m metric) bool { return m.name == is[1] }) || !strings.HasPrefix(is[1], "tidemark_") {
+			continue
+		}
+		out = append(out, metric{name: is[1], kind: "gauge", help: is[2], labels: strings.Split(is[3], ",")})
+	}
+	slices.SortFunc(out, func(a, b metric) int { return strings.Compare(a.name, b.name) })
+	return out
 }
