@@ -52,6 +52,8 @@ type produce struct {
 	resp   *kmsg.ProduceResponse
 	waits  []produceWait
 	failed error // the first error
+
+	arrived *partition.Arrivals
 }
 
 // produceWait is a partition whose acknowledgement is not there yet.
@@ -61,6 +63,12 @@ type produceWait struct {
 }
 
 func (p *produce) appendAll() {
+	n := 0
+	for i := range p.req.Topics {
+		n += len(p.req.Topics[i].Partitions)
+	}
+	p.arrived = partition.NewArrivals(n)
+	defer p.arrived.Announce()
 	p.resp.Topics = make([]kmsg.ProduceResponseTopic, len(p.req.Topics))
 	for ti := range p.req.Topics {
 		t := &p.req.Topics[ti]
@@ -87,7 +95,7 @@ func (p *produce) appendOne(ti, pi int, rp *kmsg.ProduceResponseTopicPartition) 
 		p.fail(rp, part, err)
 		return
 	}
-	done, err := part.Append(records, p.req.Acks)
+	done, err := part.Append(records, p.req.Acks, p.arrived)
 	if err != nil {
 		p.fail(rp, part, err)
 		return

@@ -25,9 +25,9 @@ type Appended struct {
 
 // Append judges and appends the records of one produce request: exactly one batch, as Kafka demands of
 // produce ≥ v3. The batch is stamped in place. When it returns, the append is done: the bytes may be
-// reused. Errors: ErrNotLeader, ErrNotEnoughReplicas, ErrTimestamp, ErrTransaction, record.Err…,
+// reused; readers hear of it when arrived is announced. Errors: ErrNotLeader, ErrNotEnoughReplicas, ErrTimestamp, ErrTransaction, record.Err…,
 // producer.Err…, hotlog.ErrDiskFull, hotlog.ErrFailed.
-func (p *Partition) Append(records []byte, acks int16) (Appended, error) {
+func (p *Partition) Append(records []byte, acks int16, arrived *Arrivals) (Appended, error) {
 	p.roleMu.RLock()
 	defer p.roleMu.RUnlock()
 	lead, err := p.leading()
@@ -57,8 +57,8 @@ func (p *Partition) Append(records []byte, acks int16) (Appended, error) {
 	}
 	if !done.Duplicate {
 		p.env.metrics.appended(len(batch), sum.Records)
-		p.advance(lead)
-		p.tail.wake()
+		p.lift(lead)
+		arrived.at = append(arrived.at, p)
 		p.touch()
 		if done.Rolled {
 			p.sealed()
@@ -128,12 +128,17 @@ func (p *Partition) appendFailed(err error) error {
 	return err
 }
 
-// advance moves the high watermark to what every in-sync replica has: what the followers have, and what this
+// lift moves the high watermark to what every in-sync replica has: what the followers have, and what this
 // log may count as its own. The caller holds roleMu in read mode, so that it is not done under an in-sync set
-// that has been changed since.
+// that has been changed since, and wakes who waits.
+func (p *Partition) lift(lead *leadership) (hw record.Offset, lifted bool) {
+	hw = min(p.log.Bounds().Acked, record.Offset(lead.reach.Load()))
+	return hw, raise(&p.hw, hw)
+}
+
+// advance lifts the high watermark and wakes who waits for it at once.
 func (p *Partition) advance(lead *leadership) {
-	hw := min(p.log.Bounds().Acked, record.Offset(lead.reach.Load()))
-	if raise(&p.hw, hw) {
+	if hw, lifted := p.lift(lead); lifted {
 		p.waiters.reached(hw)
 		p.tail.wake()
 	}
