@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidemark/catalog"
@@ -37,6 +38,8 @@ type lane struct {
 	quiet    int // turns in a row that found nothing
 	failures int
 
+	lost atomic.Bool // the catalog has lost rows of the partition; they are to be looked for
+
 	mu     sync.Mutex // guards status
 	status Status
 }
@@ -59,6 +62,7 @@ type attempt struct {
 	stored  bool
 	segment catalog.Segment
 	after   *chain
+	noted   bool // segment is in the broker's own record
 }
 
 func newLane(p catalog.PartitionID, s Source) *lane {

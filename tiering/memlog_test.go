@@ -171,6 +171,13 @@ func (l *memLog) Hold(base, next record.Offset) (func(), bool) {
 	return func() {}, base >= l.freed && next <= l.next
 }
 
+// Agrees implements Source.
+func (l *memLog) Agrees(epochs record.EpochHistory, base, next record.Offset) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epochs.EqualOn(epochs, max(base, l.freed), min(next, l.next))
+}
+
 // Damaged implements Source.
 func (l *memLog) Damaged(_ record.Offset, err error) {
 	l.mu.Lock()

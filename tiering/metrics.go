@@ -12,6 +12,7 @@ import (
 type metrics struct {
 	objects, bytes, failures, panics  prometheus.Counter
 	damaged, mismatched, givenUp      prometheus.Counter
+	republished                       prometheus.Counter
 	deleted, deleteFailed             prometheus.Counter
 	reads, readErrors, lost, prefetch prometheus.Counter
 	readBytes                         prometheus.Counter
@@ -31,6 +32,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		damaged:      count("tidemark_tier_damaged_segments_total", "Runs of local batches that failed their checks before an upload; nothing of them was published."),
 		mismatched:   count("tidemark_tier_readback_mismatches_total", "Objects that the store accepted and did not return as they were put."),
 		givenUp:      count("tidemark_tier_attempts_given_up_total", "Upload attempts whose intent was turned into garbage."),
+		republished:  count("tidemark_tier_republished_total", "Objects published again because the catalog had lost their rows."),
 		deleted:      count("tidemark_tier_deletes_total", "DELETEs of garbage objects acknowledged by the store."),
 		deleteFailed: count("tidemark_tier_delete_failures_total", "DELETEs of garbage objects that failed and are retried."),
 		reads:        count("tidemark_tier_reads_total", "Cold reads answered."),
@@ -51,7 +53,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.objects, m.bytes, m.failures, m.panics, m.damaged, m.mismatched, m.givenUp, m.deleted, m.deleteFailed,
+		m.objects, m.bytes, m.failures, m.panics, m.damaged, m.mismatched, m.givenUp, m.republished, m.deleted, m.deleteFailed,
 		m.reads, m.readErrors, m.readBytes, m.lost, m.prefetch, m.uploadSeconds, m.stalled,
 	} {
 		errs = append(errs, reg.Register(c))

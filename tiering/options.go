@@ -19,6 +19,7 @@ type Catalog interface {
 	catalog.Segments
 	catalog.Uploads
 	catalog.Removals
+	catalog.LostSegments
 	// PutJobIntent announces an object that a compaction or merge is about to put.
 	PutJobIntent(ctx context.Context, j catalog.Job, in catalog.Intent) error
 	// Partition reads one row as it is now.
@@ -77,6 +78,10 @@ type Options struct {
 	Again time.Duration
 	// MayCollect is asked before each round of removal; false postpones it (H2) [always].
 	MayCollect func() bool
+	// Journal is told each row before it is published, by uploads and rewrites [none].
+	Journal Journal
+	// WentBack is called when a partition's tiered is found below what it was; it must not block [nothing].
+	WentBack func()
 	// CollectEvery is the pause between two rounds of removal [Grace/4, from 1 s to 1 min].
 	CollectEvery time.Duration
 

@@ -107,7 +107,10 @@ func (w *Rewrite) Commit(ctx context.Context, aborted producer.AbortedList, clea
 	if err != nil {
 		return row, fmt.Errorf("tiering: put a rewrite of [%d,%d): %w", row.Base, row.Next, err)
 	}
-	return row, t.readBackFrom(ctx, t.rewriteStore, row.Key, built)
+	if err := t.readBackFrom(ctx, t.rewriteStore, row.Key, built); err != nil {
+		return row, err
+	}
+	return row, t.note(row)
 }
 
 // Replaced tells that a swap has committed: readers of this broker go to the new object at once (R8).

@@ -24,6 +24,8 @@ type Source interface {
 	// Hold reports whether the local log has all of [base, next) and, if so, keeps it from being freed
 	// until release is called (R8: an intent may be given up only meanwhile).
 	Hold(base, next record.Offset) (release func(), ok bool)
+	// Agrees reports whether the local log was written in the same epochs where it has offsets of [base, next).
+	Agrees(epochs record.EpochHistory, base, next record.Offset) bool
 	// Damaged tells that local bytes at or after from failed their checks (A8); err wraps ErrDamaged.
 	// The partition's upload is retried after a while, in case a peer has repaired it.
 	Damaged(from record.Offset, err error)

@@ -110,6 +110,9 @@ func (t *Tier) advance(ctx context.Context, l *lane) (did bool, err error) {
 		// What an older leadership began is settled like anybody's leftovers.
 		l.guard, l.stopped, l.settled, l.attempt, l.chain = g, false, false, nil, nil
 	}
+	if l.attempt == nil && l.lost.Load() {
+		l.settled = false
+	}
 	if !l.settled {
 		if err := t.settle(ctx, l); err != nil {
 			return false, t.judged(l, err)
@@ -154,7 +157,10 @@ func (t *Tier) look(ctx context.Context, l *lane) (catalog.Bounds, error) {
 	}
 	if before := l.bounds(); l.see(row.Bounds) {
 		// Commits were lost (H3), or this look was overtaken by a move of start, which the next one shows.
-		// What was published since is uploaded again: R5 has kept it.
+		// The broker's own record says what was published since; what is not in it is uploaded again: R5 has kept it.
+		if t.o.WentBack != nil {
+			t.o.WentBack()
+		}
 		t.log.Error("tiered went back in the catalog", "partition", l.p, "from", int64(before.Tiered), "to", int64(row.Tiered))
 		l.source.Published(row.Bounds)
 	}
@@ -235,6 +241,12 @@ func (t *Tier) intend(ctx context.Context, l *lane, b *object.Built) error {
 // answered as the first would have been (R9, A16).
 func (t *Tier) publish(ctx context.Context, l *lane) (did bool, err error) {
 	a := l.attempt
+	if !a.noted {
+		if err := t.note(a.segment); err != nil {
+			return false, fmt.Errorf("publish [%d,%d) of %s: %w", a.segment.Base, a.segment.Next, l.p, err)
+		}
+		a.noted = true
+	}
 	pctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
 	defer cancel()
 	b, err := t.o.Catalog.Publish(pctx, l.guard, a.segment)

@@ -102,6 +102,12 @@ func (s source) Published(b catalog.Bounds) {
 // Hold implements tiering.Source.
 func (s source) Hold(base, next record.Offset) (func(), bool) { return s.p.holdRange(base, next) }
 
+// Agrees implements tiering.Source.
+func (s source) Agrees(epochs record.EpochHistory, base, next record.Offset) bool {
+	b := s.p.log.Bounds()
+	return s.p.log.Epochs().EqualOn(epochs, max(base, b.LocalStart), min(next, b.End))
+}
+
 // Damaged implements tiering.Source: the local bytes are not what they were; nothing of them was
 // published, and hot reads of them rely on the client's own check (§10).
 func (s source) Damaged(from record.Offset, err error) {
