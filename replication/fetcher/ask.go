@@ -154,6 +154,7 @@ func (f *fetcher) fetch(ctx context.Context, parts []*part) error {
 		}
 	}
 	f.session.answered(resp.SessionID)
+	f.heldUntil = time.Now().Add(time.Duration(resp.ThrottleMillis) * time.Millisecond)
 	for i := range resp.Topics {
 		t := &resp.Topics[i]
 		for j := range t.Partitions {
@@ -177,8 +178,5 @@ func (f *fetcher) take(id catalog.PartitionID, a *kmsg.FetchResponseTopicPartiti
 		f.trouble(p, err)
 		return
 	}
-	f.pool.metrics.bytes.Add(float64(len(a.RecordBatches)))
-	if p.CatchingUp {
-		f.pool.catchUp.spend(len(a.RecordBatches), time.Now())
-	}
+	f.copied(p, len(a.RecordBatches))
 }

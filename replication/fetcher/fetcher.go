@@ -56,6 +56,8 @@ type fetcher struct {
 	pause    time.Duration
 	restarts sync.WaitGroup
 	away     bool // the last attempt failed; logged once
+	// heldUntil is how long the leader wants to be left alone with throttled partitions, by its last answer.
+	heldUntil time.Time
 }
 
 // restarted is the outcome of a Restart.
@@ -98,7 +100,7 @@ func (f *fetcher) adopt() {
 	kept := make(map[catalog.PartitionID]*part, len(t.Parts))
 	for _, a := range t.Parts {
 		if old := f.parts[a.ID]; old != nil && old.Epoch == a.Epoch && old.Replica == a.Replica {
-			old.CatchingUp = a.CatchingUp
+			old.CatchingUp, old.FollowerThrottled, old.LeaderThrottled = a.CatchingUp, a.FollowerThrottled, a.LeaderThrottled
 			kept[a.ID] = old
 			continue
 		}
@@ -116,7 +118,7 @@ func (f *fetcher) adopt() {
 }
 
 func (f *fetcher) disconnect() {
-	f.session = newSession()
+	f.session, f.heldUntil = newSession(), time.Time{}
 	if f.conn != nil {
 		_ = f.conn.Close()
 		f.conn = nil
@@ -192,14 +194,12 @@ func (f *fetcher) round(ctx context.Context) (wait time.Duration, err error) {
 		case diverging:
 			ask = append(ask, p)
 		case fetching:
-			if p.CatchingUp {
-				if pause := f.pool.catchUp.pause(now); pause > 0 {
-					p.retryAt = now.Add(pause)
-					if next.IsZero() || p.retryAt.Before(next) {
-						next = p.retryAt
-					}
-					continue
+			if pause := f.throttled(p, now); pause > 0 {
+				p.retryAt = now.Add(pause)
+				if next.IsZero() || p.retryAt.Before(next) {
+					next = p.retryAt
 				}
+				continue
 			}
 			fetch = append(fetch, p)
 		}
@@ -219,6 +219,35 @@ func (f *fetcher) round(ctx context.Context) (wait time.Duration, err error) {
 		return 0, f.askEpochs(ctx, ask)
 	}
 	return 0, f.fetch(ctx, fetch)
+}
+
+// throttled is how long a partition may not be asked for, at most longPause, so that it is looked at again: limits change,
+// and what comes into sync is not held up any more.
+func (f *fetcher) throttled(p *part, now time.Time) time.Duration {
+	if !p.CatchingUp {
+		return 0
+	}
+	pause := f.pool.catchUp.Pause(now)
+	if p.FollowerThrottled {
+		pause = max(pause, f.pool.o.Throttle.Pause(now))
+	}
+	if p.LeaderThrottled {
+		pause = max(pause, f.heldUntil.Sub(now))
+	}
+	return min(pause, longPause)
+}
+
+// copied notes bytes of a partition.
+func (f *fetcher) copied(p *part, n int) {
+	f.pool.metrics.bytes.Add(float64(n))
+	if !p.CatchingUp {
+		return
+	}
+	now := time.Now()
+	f.pool.catchUp.Spend(n, now)
+	if p.FollowerThrottled {
+		f.pool.o.Throttle.Spend(n, now)
+	}
 }
 
 // drain takes the outcomes that are there.

@@ -20,6 +20,7 @@ import (
 
 	"tidemark/catalog"
 	"tidemark/record"
+	"tidemark/replication"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -99,7 +100,9 @@ type fakeLeader struct {
 	mu     sync.Mutex
 	script []func(*kmsg.FetchRequest) *kmsg.FetchResponse
 	seen   []string
-	conns  int
+	// throttle is the pause that each answer asks for, in ms.
+	throttle int32
+	conns    int
 }
 
 func (l *fakeLeader) dial(context.Context, string) (net.Conn, error) {
@@ -163,11 +166,14 @@ func (l *fakeLeader) answer(req kmsg.Request) kmsg.Response {
 	q := req.(*kmsg.FetchRequest)
 	l.seen = append(l.seen, describe(q))
 	if len(l.script) == 0 {
-		return fetched(q.SessionID, l.topic)
+		resp := fetched(q.SessionID, l.topic)
+		resp.ThrottleMillis = l.throttle
+		return resp
 	}
 	next := l.script[0]
 	l.script = l.script[1:]
 	if resp := next(q); resp != nil {
+		resp.ThrottleMillis = l.throttle
 		return resp
 	}
 	return nil
@@ -400,45 +406,61 @@ func TestConnRefusesWhatIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestCatchingUpIsPaidOff(t *testing.T) {
-	a := allowance{perSecond: 1000}
-	now := time.Now()
-	require.Zero(t, a.pause(now))
-	a.spend(100, now)
-	require.Equal(t, 100*time.Millisecond, a.pause(now))
-	require.Zero(t, a.pause(now.Add(100*time.Millisecond)))
-	a.spend(1_000_000, now)
-	require.Equal(t, longPause, a.pause(now), "it is looked at again")
-	free := allowance{}
-	free.spend(1<<30, now)
-	require.Zero(t, free.pause(now))
+// What a replica that is not in sync copied has to be paid off before it is asked for again, whichever of the limits it is
+// under: the broker's own, the one of throttled followers, or the pause that the leader asks for. What is in sync goes on.
+func TestAReplicaThatCatchesUpLeavesTheOthersAlone(t *testing.T) {
+	for name, row := range map[string]struct {
+		o     Options
+		a     Assignment
+		asked int32 // ms
+		free  bool
+	}{
+		"the broker's limit":          {o: Options{CatchUp: 1}, a: Assignment{CatchingUp: true}},
+		"throttled followers":         {o: Options{Throttle: throttle(1)}, a: Assignment{CatchingUp: true, FollowerThrottled: true}},
+		"not a throttled follower":    {o: Options{Throttle: throttle(1)}, a: Assignment{CatchingUp: true, LeaderThrottled: true}, free: true},
+		"throttled, but in sync":      {o: Options{CatchUp: 1, Throttle: throttle(1)}, a: Assignment{FollowerThrottled: true, LeaderThrottled: true}, asked: 60_000, free: true},
+		"the leader asks for a pause": {a: Assignment{CatchingUp: true, LeaderThrottled: true}, asked: 60_000},
+		"it asks others for a pause":  {a: Assignment{CatchingUp: true, FollowerThrottled: true}, asked: 60_000, free: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &fakeLeader{t: t, end: 3, throttle: row.asked}
+			l.topic = catalog.NewUUID()
+			a, b := &fakeLog{log: "abc"}, &fakeLog{log: "abc"}
+			l.script = []func(*kmsg.FetchRequest) *kmsg.FetchResponse{
+				func(*kmsg.FetchRequest) *kmsg.FetchResponse {
+					return fetched(77, l.topic, part1{0, nil, "slow"}, part1{1, nil, "d"})
+				},
+			}
+			row.o.Self, row.o.Dial, row.o.MaxWait = catalog.Member{Broker: 2, Incarnation: 9}, l.dial, time.Millisecond
+			p := New(row.o)
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- p.Run(ctx) }()
+			t.Cleanup(func() { cancel(); <-done })
+			id := func(part int32) catalog.PartitionID { return catalog.PartitionID{Topic: l.topic, Partition: part} }
+			row.a.ID, row.a.Topic, row.a.Epoch, row.a.Replica = id(0), "t", 5, a
+			p.Assign(map[catalog.BrokerID]Target{1: {Addr: "leader", Parts: []Assignment{
+				row.a, {ID: id(1), Topic: "t", Epoch: 5, Replica: b},
+			}}})
+			l.until(func() bool {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return len(l.seen) > 20
+			})
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if row.free {
+				require.Contains(t, l.seen[1], " 0@", "it is asked for at once")
+				return
+			}
+			require.Contains(t, l.seen[1], "-[0]", "it is left out until what it copied is paid off")
+			require.NotContains(t, strings.Join(l.seen[2:], ""), " 0@")
+		})
+	}
 }
 
-func TestAReplicaThatCatchesUpLeavesTheOthersAlone(t *testing.T) {
-	l := &fakeLeader{t: t, end: 3}
-	l.topic = catalog.NewUUID()
-	a, b := &fakeLog{log: "abc"}, &fakeLog{log: "abc"}
-	l.script = []func(*kmsg.FetchRequest) *kmsg.FetchResponse{
-		func(*kmsg.FetchRequest) *kmsg.FetchResponse {
-			return fetched(77, l.topic, part1{0, nil, "slow"}, part1{1, nil, "d"})
-		},
-	}
-	p := New(Options{Self: catalog.Member{Broker: 2, Incarnation: 9}, Dial: l.dial, MaxWait: time.Millisecond, CatchUp: 1})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
-	id := func(part int32) catalog.PartitionID { return catalog.PartitionID{Topic: l.topic, Partition: part} }
-	p.Assign(map[catalog.BrokerID]Target{1: {Addr: "leader", Parts: []Assignment{
-		{ID: id(0), Topic: "t", Epoch: 5, Replica: a, CatchingUp: true}, {ID: id(1), Topic: "t", Epoch: 5, Replica: b},
-	}}})
-	l.until(func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.seen) > 20
-	})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	require.Contains(t, l.seen[1], "-[0]", "it is left out until what it copied is paid off")
-	require.NotContains(t, strings.Join(l.seen[2:], ""), " 0@")
+func throttle(rate int64) *replication.Throttle {
+	t := &replication.Throttle{}
+	t.SetRate(rate, time.Now())
+	return t
 }

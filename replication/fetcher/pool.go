@@ -13,6 +13,7 @@ import (
 
 	"tidemark/catalog"
 	"tidemark/record"
+	"tidemark/replication"
 )
 
 var (
@@ -53,6 +54,9 @@ type Assignment struct {
 	Replica Replica
 	// CatchingUp: the replica is not in sync, so nobody waits for it; Options.CatchUp bounds what it copies.
 	CatchingUp bool
+	// FollowerThrottled and LeaderThrottled: while it is catching up Options.Throttle bounds what it copies, and the
+	// pauses that its leader asks for.
+	FollowerThrottled, LeaderThrottled bool
 }
 
 // Target is one leader: where it listens, and what it leads of ours.
@@ -73,7 +77,9 @@ type Options struct {
 	// may be larger.
 	MaxBytes, PartitionBytes int
 	// CatchUp is how many bytes a second all replicas that are not in sync copy together; 0: no limit.
-	CatchUp    int64
+	CatchUp int64
+	// Throttle bounds what the throttled ones among them copy; nil: nothing does.
+	Throttle   *replication.Throttle
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -92,6 +98,9 @@ func (o Options) withDefaults() Options {
 	if o.PartitionBytes == 0 {
 		o.PartitionBytes = 1 << 20
 	}
+	if o.Throttle == nil {
+		o.Throttle = &replication.Throttle{}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -102,7 +111,7 @@ func (o Options) withDefaults() Options {
 type Pool struct {
 	o       Options
 	metrics *metrics
-	catchUp allowance
+	catchUp replication.Throttle
 
 	mu       sync.Mutex // guards what follows; a leaf
 	ctx      context.Context
@@ -112,10 +121,9 @@ type Pool struct {
 
 // New returns a pool that follows nothing.
 func New(o Options) *Pool {
-	return &Pool{
-		o: o.withDefaults(), metrics: newMetrics(o.Registerer), catchUp: allowance{perSecond: o.CatchUp},
-		fetchers: map[catalog.BrokerID]*fetcher{},
-	}
+	p := &Pool{o: o.withDefaults(), metrics: newMetrics(o.Registerer), fetchers: map[catalog.BrokerID]*fetcher{}}
+	p.catchUp.SetRate(o.CatchUp, time.Now())
+	return p
 }
 
 // Connect opens a connection to a broker, for one who wants to tell it something.
