@@ -292,8 +292,8 @@ func (c *Conn) readFrame(ctx context.Context, br *bufio.Reader) (*[]byte, *hold,
 	return buf, held, nil
 }
 
-// A large frame is read in steps, each four times what has arrived: its sender holds no more of the budget
-// than four times what it has really sent.
+// A large frame is read in steps, each four times what has arrived, here or in the socket: its sender holds no
+// more of the budget than four times what it has really sent.
 const (
 	firstStep  = 16 << 10
 	stepGrowth = 4
@@ -305,7 +305,7 @@ const (
 func (c *Conn) readSteps(ctx context.Context, br *bufio.Reader, held *hold, size int) (*[]byte, error) {
 	buf, have := getBuffer(0), 0
 	for have < size {
-		next := min(size, max(firstStep, have*stepGrowth))
+		next := min(size, max(firstStep, (have+br.Buffered()+queued(c.nc))*stepGrowth))
 		if err := held.take(ctx, next-have); err != nil {
 			putBuffer(buf)
 			return nil, err
@@ -334,7 +334,7 @@ func (c *Conn) readStep(ctx context.Context, br *bufio.Reader, budget *Budget, d
 		if err := c.allow(ctx, min(c.opts.ReadTimeout/stalls, time.Until(end))); err != nil {
 			return err
 		}
-		n, err := io.ReadFull(br, dst[:min(len(dst), firstStep)])
+		n, err := io.ReadAtLeast(br, dst, min(len(dst), firstStep)) // what more has come costs no other read(2)
 		dst = dst[n:]
 		late := errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(end) && !budget.contended()
 		if err != nil && !late {
