@@ -26,7 +26,12 @@ type Image struct {
 	byID     map[catalog.TopicID]*Topic
 	byName   map[string]*Topic
 	slots    [catalog.Slots]catalog.SlotGuard
+	deleted  []catalog.TopicID // by the change that led here
 }
+
+// Deleted reports whether the change that led to this image names the topic as deleted. A topic that is merely not there
+// any more may be one that the catalog has lost (H2).
+func (im *Image) Deleted(id catalog.TopicID) bool { return slices.Contains(im.deleted, id) }
 
 // Topic finds a live topic by name.
 func (im *Image) Topic(name string) (*Topic, bool) {
@@ -81,6 +86,7 @@ func (im *Image) apply(ch catalog.Changes, defaults *topicconfig.Defaults) *Imag
 		brokers:  map[catalog.BrokerID]catalog.Broker{},
 		byID:     map[catalog.TopicID]*Topic{},
 		byName:   map[string]*Topic{},
+		deleted:  ch.Deleted,
 	}
 	next.slots = im.nextSlots(ch)
 	if !ch.Full {

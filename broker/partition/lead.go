@@ -104,10 +104,10 @@ func (p *Partition) tierOnOff() {
 func (p *Partition) agreeWithTier(ctx context.Context, row catalog.Partition, clean bool) error {
 	floor := max(row.Start, row.Tiered)
 	b := p.log.Bounds()
-	if b.LocalStart > floor && b.End > b.LocalStart {
+	if b.LocalStart > floor { // also of a log whose records have all been freed: its offsets have been given
 		return fmt.Errorf("%w: the tier ends at %d, the log begins at %d", ErrHole, floor, b.LocalStart)
 	}
-	reset := b.End < floor || b.LocalStart > floor
+	reset := b.End < floor
 	if !reset && !clean && b.LocalStart < row.Tiered {
 		tier, err := p.env.tier.State(ctx, p.ID)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -44,7 +45,7 @@ func (s *Set) Reconcile(ctx context.Context, im *metadata.Image) {
 	if first {
 		s.setStraysAside(im)
 	}
-	s.dropUnwanted(want)
+	s.dropUnwanted(want, im)
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	s.settleAll(ctx)
@@ -70,11 +71,12 @@ func (s *Set) settleAll(ctx context.Context) {
 		want = append(want, w)
 	}
 	s.mu.RUnlock()
+	lost := sync.OnceValues(func() (map[catalog.PartitionID]bool, error) { return s.askLost(ctx) })
 	var g errgroup.Group
 	g.SetLimit(8)
 	for _, w := range want {
 		g.Go(func() error {
-			s.note(w, s.settleOne(ctx, w))
+			s.note(w, s.settleOne(ctx, w, lost))
 			return nil
 		})
 	}
@@ -106,7 +108,7 @@ func (s *Set) note(w wanted, err error) {
 }
 
 // settleOne opens a partition and begins or ends its leadership.
-func (s *Set) settleOne(ctx context.Context, w wanted) error {
+func (s *Set) settleOne(ctx context.Context, w wanted, lost lostRows) error {
 	p, opened, err := s.openOne(ctx, w)
 	if err != nil {
 		return err
@@ -116,7 +118,7 @@ func (s *Set) settleOne(ctx context.Context, w wanted) error {
 	}
 	if w.row.Leader == s.opts.Broker {
 		old := p.follows.Load()
-		if err := p.Lead(ctx, w.row, s.opts.Incarnation, s.agrees(p, w)); err != nil {
+		if err := s.lead(ctx, p, w, lost); err != nil {
 			return err
 		}
 		if old != nil {
@@ -155,6 +157,9 @@ func (s *Set) openOne(ctx context.Context, w wanted) (p *Partition, opened bool,
 		return p, false, nil
 	}
 	out := s.opts.Log.With("topic", w.topic.Name, "partition", w.row.ID.Partition)
+	if err := s.bringBack(w.row.ID); err != nil {
+		return nil, false, fmt.Errorf("open the local log: %w", err)
+	}
 	l, err := hotlog.Open(ctx, hotlog.Options{
 		Dir:    s.opts.Data.Path(w.row.ID.Topic, w.row.ID.Partition),
 		Config: s.logConfig(w.topic.Effective),
@@ -223,9 +228,9 @@ func (p *Partition) setConfig(t topicconfig.Topic) {
 	p.env.poke()
 }
 
-// dropUnwanted closes partitions that the image does not give to this broker any more and deletes their
-// local files: their topic has a tombstone, or another broker holds them now.
-func (s *Set) dropUnwanted(want map[catalog.PartitionID]wanted) {
+// dropUnwanted closes partitions that the image does not give to this broker any more. Their local files are deleted if
+// their topic has a tombstone or another broker holds them now, else kept: the catalog may have lost the topic.
+func (s *Set) dropUnwanted(want map[catalog.PartitionID]wanted, im *metadata.Image) {
 	for _, p := range s.All() {
 		if _, ok := want[p.ID]; ok {
 			continue
@@ -243,7 +248,7 @@ func (s *Set) dropUnwanted(want map[catalog.PartitionID]wanted) {
 		if err := p.log.Close(); err != nil {
 			p.out.Warn("close the log of a removed partition", "error", err)
 		}
-		if err := s.opts.Data.Remove(p.ID.Topic, p.ID.Partition); err != nil {
+		if err := s.discard(p, im); err != nil {
 			p.out.Warn("remove the files of a removed partition", "error", err)
 		}
 	}
@@ -254,24 +259,4 @@ func (s *Set) dropUnwanted(want map[catalog.PartitionID]wanted) {
 		}
 	}
 	s.mu.Unlock()
-}
-
-// setStraysAside moves directories that the catalog does not know out of the way, for 7 days (H2).
-func (s *Set) setStraysAside(im *metadata.Image) {
-	dirs, err := s.opts.Data.List()
-	if err != nil {
-		s.opts.Log.Warn("list the data directory", "error", err)
-		return
-	}
-	for _, d := range dirs {
-		id := catalog.PartitionID{Topic: d.Topic, Partition: d.Partition}
-		if _, ok := im.Partition(id); ok {
-			continue
-		}
-		if err := s.opts.Data.SetAside(d); err != nil {
-			s.opts.Log.Warn("set a directory aside", "path", d.Path, "error", err)
-			continue
-		}
-		s.opts.Log.Warn("the catalog does not know this partition; its files are kept for 7 days in stray/", "path", d.Path)
-	}
 }
