@@ -47,6 +47,7 @@ type progress struct {
 	leaderEnd record.Offset // the log's end at its last fetch
 	at        time.Duration // of its last fetch
 	fresh     bool          // it has fetched since the catalog last decided on the set
+	with      *Presence     // shows that it still has all that it had; nil: its own fetches only
 }
 
 // FollowersOptions begin a leadership.
@@ -91,6 +92,7 @@ func (f *Followers) Fetched(m catalog.Member, from, end record.Offset, now time.
 	if p.member != m { // another life: nothing of the old one counts (KIP-903)
 		*p = progress{member: m, leaderEnd: record.NoOffset}
 	}
+	p.settle()
 	switch {
 	case from >= end:
 		p.caughtUp = now
@@ -228,7 +230,7 @@ func (f *Followers) lags(m catalog.Member, end record.Offset, now time.Duration)
 	if p == nil {
 		return false // a member that the row brought: Row has begun its time
 	}
-	return (p.end < end || p.member != m) && now-p.caughtUp > f.lagMax
+	return (p.end < end || p.member != m) && now-p.hadAll() > f.lagMax
 }
 
 // Moves reports whether Row would take anything over.

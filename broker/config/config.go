@@ -52,6 +52,7 @@ type Network struct {
 	SendBuffer          Bytes         `env:"SEND_BUFFER" envDefault:"100KiB" min:"0" max:"1GiB" doc:"Send buffer of each connection, as Kafka's. A small one costs less CPU; far clients need bandwidth times round trip. 0: the system sizes it by need."`
 	FetchMaxBytes       Bytes         `env:"FETCH_MAX_BYTES" envDefault:"55MiB" min:"1KiB" max:"1GiB" doc:"Largest fetch answer, whatever the client asks for (one whole batch may exceed it)."`
 	FetchSessions       int           `env:"FETCH_SESSIONS" envDefault:"1000" min:"0" max:"1000000" doc:"Incremental fetch sessions that are remembered (KIP-227); clients without one send whole requests."`
+	FetchPartitions     int           `env:"FETCH_PARTITIONS" envDefault:"1000000" min:"1000" max:"100000000" doc:"Partitions that the fetch sessions of clients remember and fetches without a session wait for, about 0.5 KiB each. Beyond it no session is kept, and such a fetch is answered at once, asking its client to pause."`
 }
 
 // HTTP says where metrics, health and the console are served.

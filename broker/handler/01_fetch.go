@@ -8,10 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"tidemark/broker/partition"
 	"tidemark/broker/wire"
 	"tidemark/catalog"
-	"tidemark/record"
 )
 
 // Fetch, key 1, versions 4–17: long polls (KIP-74 size limits, min_bytes, max_wait), incremental sessions
@@ -28,25 +26,44 @@ import (
 // least one whole batch, whatever the limits; no other one does (B18).
 func beginFetch(h *Handlers, ctx context.Context, c *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.FetchRequest)
-	replica := h.replicaOf(r)
-	s, code := h.sessions.open(r, replica != (catalog.Member{}))
-	if code != nil {
-		resp := r.ResponseKind().(*kmsg.FetchResponse)
-		resp.ErrorCode = code.Code
-		return wire.Respond(resp)
+	f := newFetch(h, c, r)
+	s, code := h.sessions.open(r, f.replica)
+	switch {
+	case code != nil:
+		return refuseFetch(r, code)
+	case s == nil:
+		f.list(r)
+	case !s.tryTurn():
+		return h.later(func() wire.Reply {
+			if !s.awaitTurn(ctx) {
+				return refuseFetch(r, kerr.RequestTimedOut)
+			}
+			if code := f.enter(s, r); code != nil {
+				return refuseFetch(r, code)
+			}
+			f.gather()
+			f.await(ctx)
+			return wire.RespondBody(f.body())
+		})
+	default:
+		if code := f.enter(s, r); code != nil {
+			return refuseFetch(r, code)
+		}
 	}
-	f := newFetch(h, r, s)
-	f.owner = uint64(c.ID())
-	f.listener = c.Listener()
-	f.replica = replica
 	f.gather()
-	if f.due() {
+	if f.due() || !f.mayWait() {
 		return wire.RespondBody(f.body())
 	}
 	return h.later(func() wire.Reply {
 		f.await(ctx)
 		return wire.RespondBody(f.body())
 	})
+}
+
+func refuseFetch(r *kmsg.FetchRequest, code *kerr.Error) wire.Reply {
+	resp := r.ResponseKind().(*kmsg.FetchResponse)
+	resp.ErrorCode = code.Code
+	return wire.Respond(resp)
 }
 
 // fetch is one request on its way.
@@ -57,123 +74,101 @@ type fetch struct {
 	listener  string
 	rack      string
 	replica   catalog.Member // zero: a consumer
-	session   *session
+	session   *session       // whose turn it has; nil: none
 	committed bool
 	maxBytes  int
 	minBytes  int
 	maxWait   time.Duration
-	entries   []*fetchEntry
+	came      time.Duration // before it was known what has moved
+	entries   []*fetchEntry // what is looked at: all, or in a session what may have moved
+	moves     *moves        // tells what has moved meanwhile
+	watching  bool          // it waits: what is looked at is watched too
+	reserved  int           // partitions that it waits for at the broker's expense
+	throttle  time.Duration // the pause that the client is asked for
 
-	total  int
-	failed bool
-	cold   bool // something is being downloaded
-	sent   bool // a consumer is sent to another replica
-	news   bool // a replica has not been told where the high watermark is
+	total  int // bytes
+	failed int // partitions with an error
+	cold   int // partitions being downloaded
+	sent   int // partitions for which a consumer is sent to another replica
+	news   int // partitions of which a replica has not been told where the high watermark is
 }
 
-// fetchEntry is one partition of a fetch.
-type fetchEntry struct {
-	key      fetchKey
-	offset   record.Offset
-	maxBytes int
-	epoch    record.Epoch
-
-	part *partition.Partition
-	code int16
-	got  partition.Fetched
-	seen *sessionPart // nil without a session
-
-	noted bool             // the leader has taken over what a replica's fetch proves
-	near  catalog.BrokerID // the replica that a consumer is sent to
-}
-
-func newFetch(h *Handlers, r *kmsg.FetchRequest, s *session) *fetch {
+func newFetch(h *Handlers, c *wire.Conn, r *kmsg.FetchRequest) *fetch {
 	f := &fetch{
-		h: h, version: r.Version, session: s, committed: r.IsolationLevel == 1,
+		h: h, version: r.Version, owner: uint64(c.ID()), listener: c.Listener(), replica: h.replicaOf(r), committed: r.IsolationLevel == 1,
 		maxBytes: min(int(r.MaxBytes), int(h.Config.Network.FetchMaxBytes)), minBytes: int(r.MinBytes),
 		maxWait: time.Duration(max(r.MaxWaitMillis, 0)) * time.Millisecond,
 	}
 	if r.Version >= 11 {
 		f.rack = r.Rack
 	}
-	if s != nil {
-		f.entries = s.entries()
-		return f
-	}
-	for _, t := range r.Topics {
-		for _, p := range t.Partitions {
-			f.entries = append(f.entries, entryOf(keyOf(r.Version, t.Topic, t.TopicID, p.Partition), p))
-		}
-	}
 	return f
 }
 
-func entryOf(k fetchKey, p kmsg.FetchRequestTopicPartition) *fetchEntry {
-	return &fetchEntry{
-		key: k, offset: record.Offset(p.FetchOffset), maxBytes: int(p.PartitionMaxBytes),
-		epoch: record.Epoch(p.CurrentLeaderEpoch), near: catalog.NoBroker,
-	}
-}
-
-// gather reads what is there, in the order of the entries, up to the size limits. It may be called
-// again; cold data that has arrived is kept.
-func (f *fetch) gather() {
-	f.total, f.failed, f.cold, f.sent, f.news = 0, false, false, false, false
-	for _, e := range f.entries {
-		limit := min(e.maxBytes, f.maxBytes-f.total)
-		e.collect(f, max(limit, 0), f.total == 0)
-		f.total += e.got.Bytes
-		f.failed = f.failed || e.code != 0
-		f.cold = f.cold || e.got.Cold != nil
-		f.sent = f.sent || e.near != catalog.NoBroker
-		f.news = f.news || f.replica != (catalog.Member{}) && e.seen != nil && e.code == 0 && int64(e.got.HW) != e.seen.hw
-	}
-}
-
-// collect fills in one entry. one asks for a whole batch even above the limit.
-func (e *fetchEntry) collect(f *fetch, limit int, one bool) {
-	req := partition.FetchRequest{
-		From: e.offset, MaxBytes: limit, AtLeastOne: one, Committed: f.committed, LeaderEpoch: e.epoch, Owner: f.owner,
-		Follower: f.version >= 11,
-	}
-	var err error
-	switch {
-	case e.got.Cold != nil:
-		err = e.part.Resume(&e.got, req)
-	case e.got.IsCold():
-		e.got.Trim(limit, one)
-	default:
-		e.got.Release()
-		if err = e.find(f); err == nil {
-			e.got, err = e.read(f, req)
-		} else {
-			e.got = partition.Fetched{HW: -1, Stable: -1, Start: -1}
+// list takes the partitions of a fetch without session.
+func (f *fetch) list(r *kmsg.FetchRequest) {
+	f.moves = newMoves()
+	for _, t := range r.Topics {
+		for i := range t.Partitions {
+			e := &fetchEntry{key: keyOf(r.Version, t.Topic, t.TopicID, t.Partitions[i].Partition), moves: f.moves}
+			e.ask(&t.Partitions[i])
+			f.entries = append(f.entries, e)
 		}
 	}
-	if err == nil && f.version < 10 && e.got.HasZstd() {
-		err = kerr.UnsupportedCompressionType // KIP-110: the client could not read it
-	}
-	e.code = codeFor(err)
-	if err != nil {
-		e.got.Release()
-	}
 }
 
-// read asks the partition, as whom the fetch comes from.
-func (e *fetchEntry) read(f *fetch, req partition.FetchRequest) (partition.Fetched, error) {
-	if f.replica != (catalog.Member{}) {
-		got, err := e.part.FetchReplica(req, f.replica, !e.noted)
-		e.noted = e.noted || err == nil
-		return got, err
+// enter begins a fetch of a session, whose turn the caller has; an error gives the turn back.
+func (f *fetch) enter(s *session, r *kmsg.FetchRequest) *kerr.Error {
+	if code := f.h.sessions.advance(s, r, f.replica); code != nil {
+		s.endTurn()
+		return code
 	}
+	f.session, f.moves, f.came = s, s.moves, f.h.Partitions.Now()
+	f.entries = s.begin(f.kind())
+	return nil
+}
+
+// kind is what makes two fetches of a session see the same partition differently.
+func (f *fetch) kind() fetchKind {
+	k := fetchKind{version: f.version, committed: f.committed, rack: f.rack, listener: f.listener}
 	if f.rack != "" {
-		if near, ok := e.part.NearReplica(e.offset, f.isNear); ok {
-			o := e.part.Offsets()
-			e.near = near
-			return partition.Fetched{HW: o.HW, Stable: o.Stable, Start: o.Start}, nil
-		}
+		k.image = f.h.Metadata.Image() // who is near
 	}
-	return e.part.Fetch(req)
+	return k
+}
+
+// gather looks at all entries, in their order, up to the size limits.
+func (f *fetch) gather() {
+	for _, e := range f.entries {
+		f.look(e)
+	}
+	if f.session != nil && f.session.presence != nil {
+		f.session.presence.Came(f.came)
+	}
+}
+
+// look reads what there is of one partition. It may be called again; cold data that has arrived is kept.
+func (f *fetch) look(e *fetchEntry) {
+	f.add(e, -1)
+	e.collect(f, max(min(e.maxBytes, f.maxBytes-f.total), 0), f.total == 0)
+	f.add(e, 1)
+}
+
+// add counts what an entry has into the sums, or with -1 out of them.
+func (f *fetch) add(e *fetchEntry, sign int) {
+	f.total += sign * e.got.Bytes
+	if e.code != 0 {
+		f.failed += sign
+	}
+	if e.got.Cold != nil {
+		f.cold += sign
+	}
+	if e.near != catalog.NoBroker {
+		f.sent += sign
+	}
+	if f.replica != (catalog.Member{}) && f.session != nil && e.looked && e.code == 0 && int64(e.got.HW) != e.hw {
+		f.news += sign
+	}
 }
 
 // isNear reports whether a broker is in the consumer's rack and can be reached by it.
@@ -195,17 +190,24 @@ func (h *Handlers) replicaOf(r *kmsg.FetchRequest) catalog.Member {
 	return m
 }
 
-func (e *fetchEntry) find(f *fetch) (err error) {
-	if e.part != nil {
-		return nil
-	}
-	e.part, err = f.h.find(f.version >= 13, e.key.topic, e.key.id, e.key.part)
-	return err
-}
-
 // due reports whether the fetch is answered now.
 func (f *fetch) due() bool {
-	return f.failed || f.sent || f.total >= f.minBytes || f.maxWait == 0 || len(f.entries) == 0
+	return f.failed > 0 || f.sent > 0 || f.total >= f.minBytes || f.maxWait == 0 || f.session == nil && len(f.entries) == 0 ||
+		f.session != nil && len(f.session.parts) == 0
+}
+
+// mayWait reserves what a fetch without session holds while it waits. One for which there is no room is answered with
+// what there is, and its client asked to pause as long as it wanted to wait (R20).
+func (f *fetch) mayWait() bool {
+	if f.session != nil {
+		return true
+	}
+	if f.h.sessions.reserve(len(f.entries)) {
+		f.reserved = len(f.entries)
+		return true
+	}
+	f.throttle = f.maxWait
+	return false
 }
 
 // newsDelay is how long a replica may wait for records that take the high watermark along.
@@ -213,40 +215,38 @@ const newsDelay = 5 * time.Millisecond
 
 // await waits until the fetch is due or its time is over.
 func (f *fetch) await(ctx context.Context) {
-	w := partition.NewWaiter()
-	for _, e := range f.entries {
-		switch {
-		case e.part == nil:
-			continue
-		case f.replica != (catalog.Member{}):
-			e.part.WatchTail(w)
-		default:
-			e.part.Watch(w)
-		}
-		defer e.part.Unwatch(w)
+	if f.due() {
+		return
 	}
-	colds := newColdWaits(w)
+	f.h.metrics.fetchesWaiting.Inc()
+	defer f.h.metrics.fetchesWaiting.Dec()
+	f.watching = true
+	for _, e := range f.entries {
+		if !e.idle {
+			f.look(e) // once more, now that it is watched
+		}
+	}
+	if f.session == nil {
+		defer f.unwatch()
+	}
+	colds := newColdWaits(f.moves.waiter)
 	defer colds.stop()
 	timer := time.NewTimer(f.maxWait)
 	defer timer.Stop()
 	var newsDue <-chan time.Time
-	for {
-		f.gather()
-		if f.due() {
-			return
-		}
-		if f.news && newsDue == nil {
+	for !f.due() {
+		if f.news > 0 && newsDue == nil {
 			t := time.NewTimer(newsDelay)
 			defer t.Stop()
 			newsDue = t.C
 		}
-		if f.cold {
+		if f.cold > 0 {
 			for _, e := range f.entries {
 				colds.add(e.got.Cold)
 			}
 		}
 		select {
-		case <-w.C():
+		case <-f.moves.waiter.C():
 		case <-timer.C:
 			return
 		case <-newsDue:
@@ -254,7 +254,41 @@ func (f *fetch) await(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		f.lookAgain()
 	}
+}
+
+// lookAgain looks at what has moved and what was downloaded.
+func (f *fetch) lookAgain() {
+	before := len(f.entries)
+	moved := f.moves.take()
+	for _, e := range moved {
+		if e.gone {
+			continue
+		}
+		if !e.listed {
+			e.begin()
+			f.entries = append(f.entries, e)
+		}
+		f.look(e)
+	}
+	if f.cold == 0 {
+		return
+	}
+	for _, e := range f.entries[:before] {
+		if e.got.Cold != nil {
+			f.look(e)
+		}
+	}
+}
+
+// unwatch ends the watching of a fetch without session.
+func (f *fetch) unwatch() {
+	for _, e := range f.entries {
+		e.unwatch()
+	}
+	f.h.sessions.release(f.reserved)
+	f.reserved = 0
 }
 
 // keyOf names a partition as the request's version does.

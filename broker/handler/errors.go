@@ -108,6 +108,8 @@ type metrics struct {
 	fetchedHot, fetchedCold prometheus.Counter
 	produceErrors           prometheus.Counter
 	panics                  prometheus.Counter
+	fetchParts              prometheus.Gauge
+	fetchesWaiting          prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -120,9 +122,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "tidemark_produce_errors_total", Help: "Partitions of produce requests that were answered with an error."}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tidemark_kafka_wait_panics_total", Help: "Panics in the waiting part of a request. Each is a bug."}),
+		fetchParts: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tidemark_fetch_partitions", Help: "Partitions of clients' fetch sessions and of fetches that wait without one, of TIDEMARK_FETCH_PARTITIONS."}),
+		fetchesWaiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tidemark_fetches_waiting", Help: "Fetches that wait for records."}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.fetchedHot, m.fetchedCold, m.produceErrors, m.panics, unknownErrors)
+		reg.MustRegister(m.fetchedHot, m.fetchedCold, m.produceErrors, m.panics, m.fetchParts, m.fetchesWaiting, unknownErrors)
 	}
 	return m
 }

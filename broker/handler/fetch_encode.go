@@ -1,8 +1,10 @@
 package handler
 
 import (
+	"math"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -19,7 +21,6 @@ type fetchBody struct {
 	head []byte
 	cuts []cut
 	size int
-	all  []*fetchEntry // to release
 	pace *pace.Pace
 }
 
@@ -37,19 +38,34 @@ func (f *fetch) body() wire.Body {
 		id = f.session.id
 		shown = f.session.shown(f.entries)
 	}
-	b := &fetchBody{all: f.entries, pace: f.h.ColdPace, head: make([]byte, 0, 64+96*len(shown))}
-	b.begin(f.version, id)
+	b := &fetchBody{pace: f.h.ColdPace, head: make([]byte, 0, 64+96*len(shown))}
+	b.begin(f.version, id, f.throttle)
 	b.topics(f, shown)
 	if f.version >= 12 {
 		b.head = append(b.head, 0) // tags
 	}
 	b.size += len(b.head)
 	f.count()
+	f.end()
 	return b
 }
 
-func (b *fetchBody) begin(version int16, session int32) {
-	b.head = kbin.AppendInt32(b.head, 0) // throttle time
+// end lets go of what the answer does not need; the records are its own from here on.
+func (f *fetch) end() {
+	for _, e := range f.entries {
+		e.served = e.got.Bytes > 0
+		e.got.Pieces = nil
+		e.got.Release()
+	}
+	if f.session != nil {
+		f.session.settle(f.entries)
+		f.session.endTurn()
+	}
+	f.entries = nil
+}
+
+func (b *fetchBody) begin(version int16, session int32, throttle time.Duration) {
+	b.head = kbin.AppendInt32(b.head, int32(min(throttle.Milliseconds(), math.MaxInt32)))
 	if version >= 7 {
 		b.head = kbin.AppendInt16(b.head, 0)
 		b.head = kbin.AppendInt32(b.head, session)
@@ -179,8 +195,10 @@ func (b *fetchBody) Size() int { return b.size }
 
 // Release implements wire.Body.
 func (b *fetchBody) Release() {
-	for _, e := range b.all {
-		e.got.Release()
+	for _, c := range b.cuts {
+		for _, x := range c.pieces {
+			x.Release()
+		}
 	}
 }
 

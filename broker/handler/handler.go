@@ -77,7 +77,8 @@ type Handlers struct {
 
 // New returns the handlers.
 func New(o Options) *Handlers {
-	return &Handlers{Options: o, metrics: newMetrics(o.Registerer), sessions: newSessions(o.Config.Network.FetchSessions)}
+	m := newMetrics(o.Registerer)
+	return &Handlers{Options: o, metrics: m, sessions: newSessions(o.Config.Network.FetchSessions, o.Config.Network.FetchPartitions, m.fetchParts)}
 }
 
 // Wait returns when no request is waiting any more. Requests end with their connection's context.

@@ -18,9 +18,10 @@ type look struct {
 // catalog is seen by the smaller floor that freeing asks for (R5).
 func (p *Partition) observe(b catalog.Bounds) {
 	floor, now := max(b.Start, b.Tiered), p.env.mono()
-	raise(&p.start, b.Start)
 	raise(&p.tiered, max(b.Tiered, b.Start))
-	raise(&p.hw, b.Start)
+	if started, known := raise(&p.start, b.Start), raise(&p.hw, b.Start); started || known {
+		p.moved()
+	}
 	p.mu.Lock()
 	p.tierBytes = b.TierBytes
 	p.note(look{now, floor})

@@ -36,8 +36,7 @@ func (p *Partition) HeardOf(epoch record.Epoch) {
 	if l.doubts.Add(1) == 1 {
 		p.out.Warn("another broker leads a higher epoch; asking the catalog", "epoch", l.guard.Epoch, "heard_of", epoch)
 	}
-	p.waiters.wake()
-	p.tail.wake()
+	p.moved()
 	p.env.doubt()
 }
 

@@ -135,7 +135,7 @@ func TestE4_AFollowerAheadOfItsLeader(t *testing.T) {
 	two.back()
 	w.elect(2, 2) // unclean
 	one.back()
-	w.until(func() bool { return one.end() == 30 && len(w.row().ISR) == 2 }, "the follower is cut and in sync")
+	w.until(func() bool { return one.end() == two.end() && len(w.row().ISR) == 2 }, "the follower is cut and in sync")
 	two.write("v30")
 	w.sameLogs()
 }

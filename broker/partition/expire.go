@@ -142,7 +142,6 @@ func (p *Partition) moveStart(ctx context.Context, lead *leadership, to record.O
 	p.env.tier.Forget(p.ID, b.Start)
 	p.env.tier.Wake(p.ID) // its upload may have to jump to start (A2)
 	p.log.TrimEpochs(b.Start)
-	p.waiters.wake()
 	p.touch()
 	p.env.poke()
 	return nil

@@ -75,6 +75,8 @@ type Fetched struct {
 	Pieces            []Piece
 	Bytes             int
 	Aborted           []producer.Aborted
+	// AtEnd says that there is nothing at the offset for this reader until the partition moves.
+	AtEnd bool
 	// Cold is set if the records are in the object tier and not in the cache yet: the download runs;
 	// ask again when it is done.
 	Cold *tiering.Pending
@@ -115,6 +117,7 @@ func (p *Partition) Fetch(req FetchRequest) (Fetched, error) {
 		bound = f.Stable
 	}
 	if req.From >= bound {
+		f.AtEnd = true
 		return f, nil
 	}
 	if cold := p.coldEnd(b.LocalStart); req.From < cold {

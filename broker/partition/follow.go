@@ -35,6 +35,7 @@ func (p *Partition) Follow(row catalog.Partition) {
 	p.roleMu.Lock()
 	p.follows.Store(&following{p: p, leader: row.Leader, epoch: row.LeaderEpoch})
 	p.roleMu.Unlock()
+	p.moved()
 	p.touch()
 }
 
@@ -46,7 +47,7 @@ func (p *Partition) Unfollow() {
 	p.roleMu.Lock()
 	p.follows.Store(nil)
 	p.roleMu.Unlock()
-	p.waiters.wake()
+	p.moved()
 }
 
 // hold keeps what is followed from changing until release, or returns ErrStale.
@@ -115,6 +116,7 @@ func (f *following) failed(err error) error {
 func (f *following) settled() {
 	f.p.aligned.Store(int32(f.epoch))
 	f.ready.Store(true)
+	f.p.moved()
 }
 
 // Restart implements fetcher.Replica (H23, D15).
@@ -142,6 +144,7 @@ func (f *following) Restart(ctx context.Context) error {
 	p.env.metrics.resets.Inc()
 	p.hw.Store(int64(floor))
 	p.observe(row.Bounds)
+	p.moved()
 	p.touch()
 	return nil
 }
@@ -155,7 +158,9 @@ func (f *following) Append(batches []byte, hw, start record.Offset) error {
 	}
 	defer release()
 	p := f.p
-	raise(&p.start, start)
+	if raise(&p.start, start) {
+		p.moved()
+	}
 	if len(batches) > 0 {
 		if err := f.append(batches); err != nil {
 			return err

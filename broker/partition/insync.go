@@ -56,21 +56,31 @@ func (p *Partition) changeInSync(l *leadership, change func(f *replication.Follo
 		p.advance(l)
 	}
 	p.roleMu.Unlock()
-	p.waiters.wake()
-	p.tail.wake()
+	p.moved()
 }
 
-// FetchReplica reads for the replica m, whose incarnation the caller knows to be the registered one: up to the log's
-// end, from this disk only. note is false where the same fetch looks again. Errors: as Fetch, and ErrMovedToTier.
-func (p *Partition) FetchReplica(req FetchRequest, m catalog.Member, note bool) (Fetched, error) {
+// ReplicaFetch says whose fetch it is, and what it proves.
+type ReplicaFetch struct {
+	// Member's incarnation is known to be the registered one.
+	Member catalog.Member
+	// Again: the same fetch looks again, which proves nothing more.
+	Again bool
+	// Presence is the replica's session's. Where the fetch is at the log's end, and until it says otherwise here or by
+	// LeaveReplica, each coming of the session stands for a fetch from the same offset; nil without a session.
+	Presence *replication.Presence
+}
+
+// FetchReplica reads for a replica: up to the log's end, from this disk only. Errors: as Fetch, and ErrMovedToTier.
+func (p *Partition) FetchReplica(req FetchRequest, r ReplicaFetch) (Fetched, error) {
 	f := Fetched{HW: -1, Stable: -1, Start: record.Offset(p.start.Load())}
-	end, err := p.admitReplica(req, m, note)
+	end, err := p.admitReplica(req, r)
 	if err != nil {
 		return f, err
 	}
 	f.HW = record.Offset(p.hw.Load())
 	f.Stable = f.HW
 	if req.From >= end {
+		f.AtEnd = true
 		return f, nil
 	}
 	// Should the leadership end from here on, and other records be written where these stood, the replica
@@ -80,7 +90,7 @@ func (p *Partition) FetchReplica(req FetchRequest, m catalog.Member, note bool) 
 }
 
 // admitReplica judges a replica's fetch, takes over what it proves, and returns the log's end.
-func (p *Partition) admitReplica(req FetchRequest, m catalog.Member, note bool) (record.Offset, error) {
+func (p *Partition) admitReplica(req FetchRequest, r ReplicaFetch) (record.Offset, error) {
 	p.roleMu.RLock()
 	defer p.roleMu.RUnlock()
 	lead, err := p.leading()
@@ -101,26 +111,39 @@ func (p *Partition) admitReplica(req FetchRequest, m catalog.Member, note bool) 
 	if req.From < b.LocalStart {
 		return 0, fmt.Errorf("%w: a replica is at %d, the log begins at %d", ErrMovedToTier, req.From, b.LocalStart)
 	}
-	if note && !p.noteReplica(lead, m, req.From, b.End) {
-		return 0, fmt.Errorf("%w: broker %d is no replica of %s-%d here", ErrNotLeader, m.Broker, p.Name, p.ID.Partition)
+	if !r.Again && !p.noteReplica(lead, r, req.From, b.End) {
+		return 0, fmt.Errorf("%w: broker %d is no replica of %s-%d here", ErrNotLeader, r.Member.Broker, p.Name, p.ID.Partition)
 	}
 	return b.End, nil
 }
 
 // noteReplica takes over what a fetch proves and moves the high watermark. The caller holds roleMu in read mode.
-func (p *Partition) noteReplica(lead *leadership, m catalog.Member, from, end record.Offset) bool {
+func (p *Partition) noteReplica(lead *leadership, r ReplicaFetch, from, end record.Offset) bool {
+	m := r.Member
 	lead.mu.Lock()
 	defer lead.mu.Unlock()
 	if !lead.followers.IsReplica(m.Broker) {
 		return false
 	}
 	lead.followers.Fetched(m, from, end, p.env.mono())
+	if r.Presence != nil {
+		lead.followers.Stays(m.Broker, r.Presence)
+	}
 	lead.publishLocked()
 	p.advance(lead)
 	if !lead.followers.Pending() && lead.followers.Joins(m.Broker, record.Offset(p.hw.Load())) {
 		p.env.pokeISR()
 	}
 	return true
+}
+
+// LeaveReplica says that the replica's session does not ask for the partition any more, or was refused it.
+func (p *Partition) LeaveReplica(b catalog.BrokerID) {
+	if l := p.role.Load(); l != nil {
+		l.mu.Lock()
+		l.followers.Leaves(b)
+		l.mu.Unlock()
+	}
 }
 
 // NearReplica picks an in-sync follower for a consumer that reads at from and wants a replica for which near holds

@@ -56,6 +56,7 @@ func (p *Partition) begin(l *leadership) {
 	p.aligned.Store(int32(l.guard.Epoch))
 	p.advance(l)
 	p.roleMu.Unlock()
+	p.moved()
 	p.tierOnOff()
 	p.touch()
 	p.env.poke()
@@ -82,8 +83,7 @@ func (p *Partition) Unlead() {
 		return
 	}
 	close(l.ended)
-	p.waiters.wake()
-	p.tail.wake()
+	p.moved()
 	p.env.tier.Unlead(p.ID)
 }
 

@@ -223,6 +223,7 @@ func (p *Partition) setConfig(t topicconfig.Topic) {
 	p.mu.Lock()
 	p.expireNow = true
 	p.mu.Unlock()
+	p.moved()
 	p.env.tier.Wake(p.ID)
 	p.touch()
 	p.env.poke()
@@ -242,8 +243,7 @@ func (s *Set) dropUnwanted(want map[catalog.PartitionID]wanted, im *metadata.Ima
 		delete(s.fails, p.ID)
 		s.publishLocked()
 		s.mu.Unlock()
-		p.waiters.wake()
-		p.tail.wake()
+		p.moved()
 		s.env.tier.Forget(p.ID, math.MaxInt64)
 		if err := p.log.Close(); err != nil {
 			p.out.Warn("close the log of a removed partition", "error", err)

@@ -125,6 +125,9 @@ func (s *Set) poke() {
 	}
 }
 
+// Now is the monotonic time that the partitions go by.
+func (s *Set) Now() time.Duration { return s.env.mono() }
+
 // Find returns a partition by topic name. It takes no lock.
 func (s *Set) Find(topic string, partition int32) (*Partition, error) {
 	if p, ok := (*s.byName.Load())[nameKey{topic, partition}]; ok {

@@ -10,8 +10,14 @@ import (
 	"tidemark/record"
 )
 
-// Waiter is woken when a partition that it watches has moved: the high watermark, start, or the
-// leadership. One waiter may watch many partitions. It is a hint: whoever is woken looks again.
+// Watcher is told that a partition that it watches has moved.
+type Watcher interface {
+	// Wake is called by whoever moved it, an append among them: it takes no lock but its own, and does not block. It
+	// is a hint: whoever is woken looks again.
+	Wake()
+}
+
+// Waiter is a Watcher for a goroutine that waits. One waiter may watch many partitions.
 type Waiter struct{ c chan struct{} }
 
 // NewWaiter returns a waiter that watches nothing yet.
@@ -28,25 +34,31 @@ func (w *Waiter) Wake() {
 	}
 }
 
-// waiters is the set of waiters of one partition, each with the offset that it waits for, 0 if for anything. An append
-// with nobody waiting costs one atomic load.
+// anything is the offset of a Watcher that wants to be told of any move, once.
+const anything = record.Offset(-1)
+
+// waiters is the set of watchers of one partition, each with the offset that it waits for, or anything. An append with
+// nobody waiting costs one atomic load.
 type waiters struct {
 	n   atomic.Int32
-	mu  sync.Mutex
-	set map[*Waiter]record.Offset
+	mu  sync.Mutex // guards set; a watcher's own lock comes after it
+	set map[Watcher]record.Offset
 }
 
-func (ws *waiters) add(w *Waiter, until record.Offset) {
+func (ws *waiters) add(w Watcher, until record.Offset) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.set == nil {
-		ws.set = map[*Waiter]record.Offset{}
+		ws.set = map[Watcher]record.Offset{}
 	}
 	ws.set[w] = until
 	ws.n.Store(int32(len(ws.set)))
 }
 
-func (ws *waiters) remove(w *Waiter) {
+func (ws *waiters) remove(w Watcher) {
+	if ws.n.Load() == 0 {
+		return
+	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	delete(ws.set, w)
@@ -57,7 +69,7 @@ func (ws *waiters) remove(w *Waiter) {
 func (ws *waiters) wake() { ws.reached(math.MaxInt64) }
 
 // reached wakes those who wait for no more than o: of many produce requests that wait for their acknowledgement only
-// those that have it.
+// those that have it. Who waits for anything is told once, so that one who does not come back costs nothing more.
 func (ws *waiters) reached(o record.Offset) {
 	if ws.n.Load() == 0 {
 		return
@@ -65,22 +77,34 @@ func (ws *waiters) reached(o record.Offset) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for w, until := range ws.set {
-		if until <= o {
-			w.Wake()
+		if until > o {
+			continue
+		}
+		w.Wake()
+		if until == anything {
+			delete(ws.set, w)
 		}
 	}
+	ws.n.Store(int32(len(ws.set)))
 }
 
-// Watch adds w; the caller looks once more after it, so that nothing is missed, and then waits.
-func (p *Partition) Watch(w *Waiter) { p.waiters.add(w, 0) }
+// Watch has w told of the next move of anything that a consumer's fetch depends on: the high watermark, start, the
+// leadership, settings. The caller looks once more after it, so that nothing is missed.
+func (p *Partition) Watch(w Watcher) { p.waiters.add(w, anything) }
 
-// WatchTail adds w for the log's end too, as a replica's fetch waits for it.
-func (p *Partition) WatchTail(w *Waiter) { p.tail.add(w, 0) }
+// WatchTail is Watch for a replica's fetch, which depends on the log's end and the in-sync set too.
+func (p *Partition) WatchTail(w Watcher) { p.tail.add(w, anything) }
 
-// Unwatch removes w.
-func (p *Partition) Unwatch(w *Waiter) {
+// Unwatch removes w. A Wake that has begun may still be under way.
+func (p *Partition) Unwatch(w Watcher) {
 	p.waiters.remove(w)
 	p.tail.remove(w)
+}
+
+// moved tells everybody: something has changed that is more than the log's growth.
+func (p *Partition) moved() {
+	p.waiters.wake()
+	p.tail.wake()
 }
 
 // Ack is the acknowledgement that an acks=all produce waits for. It belongs to the leader epoch of its
