@@ -48,6 +48,7 @@ type Broker struct {
 	compactor *compaction.Worker
 	traffic   pace.Traffic
 	custody   *custody
+	lost      lostWatch
 
 	registered catalog.Registered
 	kept       bool // the incarnation is the one from before the restart
@@ -69,7 +70,7 @@ func Open(ctx context.Context, o Options) (_ *Broker, err error) {
 		}
 	}()
 	steps := []func(context.Context) error{
-		b.openData, b.listen, b.register, b.openTier, b.openState, b.openCompaction, b.openCustody, b.openHandlers,
+		b.openData, b.openPublished, b.listen, b.register, b.openTier, b.openState, b.openCompaction, b.openCustody, b.openHandlers,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -160,6 +161,7 @@ func (b *Broker) openTier(ctx context.Context) error {
 		Catalog: b.opts.Catalog, Cache: b.chunks,
 		Cluster: b.cluster.ID, Generation: b.cluster.Generation,
 		TailBytes: int64(t.TailCacheBytes), ReadConcurrency: t.ColdReads, ReadTimeout: t.ColdReadTimeout,
+		Journal: b.lost.record, WentBack: func() { b.lost.doubt.Store(true) },
 		UploadConcurrency: t.UploadConcurrency, Grace: t.GCGrace, Logger: b.log, Metrics: b.opts.Registry,
 	})
 	return err
@@ -198,7 +200,7 @@ func (b *Broker) openState(ctx context.Context) error {
 		store: b.opts.Catalog, member: b.member, self: b.self(), follower: b.follower, log: b.log,
 		metrics: newClusterMetrics(b.opts.Registry), balanceDelay: b.opts.Config.Broker.BalanceDelay, wake: make(chan struct{}, 1),
 	}
-	if err := errors.Join(b.presentCopy(ctx), b.follower.Refresh(ctx)); err != nil {
+	if err := errors.Join(b.reportLost(ctx, false), b.presentCopy(ctx), b.follower.Refresh(ctx)); err != nil {
 		return err
 	}
 	// Whoever is alone leads before it serves; in a cluster the controller sees to it.
@@ -368,6 +370,9 @@ func (b *Broker) Close() error {
 	}
 	if b.tier != nil {
 		errs = append(errs, b.tier.Close())
+	}
+	if b.lost.record != nil {
+		errs = append(errs, b.lost.record.Close())
 	}
 	if b.chunks != nil {
 		errs = append(errs, b.chunks.Close())

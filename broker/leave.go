@@ -21,6 +21,7 @@ func (b *Broker) keepMember(ctx context.Context) error {
 		case <-tick.C:
 			b.storeIncarnation()
 			b.watchRewound(ctx)
+			b.watchLost(ctx)
 			b.saveCopy()
 		}
 	}
