@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tidemark/broker/admin"
+	"tidemark/broker/dynamic"
 	"tidemark/broker/group"
 	"tidemark/broker/handler"
 	"tidemark/broker/metadata"
@@ -39,6 +40,7 @@ type Broker struct {
 	chunks    *cache.Cache
 	tier      *tiering.Tier
 	parts     *partition.Set
+	dynamic   *dynamic.Settings
 	follower  *metadata.Follower
 	groups    *group.Coordinator
 	handlers  *handler.Handlers
@@ -176,7 +178,10 @@ func (b *Broker) spare() partition.Spare {
 }
 
 // openState pulls the cluster's state, elects what has no leader and opens the partitions.
-func (b *Broker) openState(ctx context.Context) error {
+func (b *Broker) openState(ctx context.Context) (err error) {
+	if b.dynamic, err = dynamic.Open(b.data); err != nil {
+		return err
+	}
 	d := b.opts.Config.Disk
 	b.parts = partition.NewSet(partition.SetOptions{
 		Broker: b.id, Incarnation: b.registered.Incarnation, Kept: b.kept,
@@ -187,7 +192,7 @@ func (b *Broker) openState(ctx context.Context) error {
 		InterBroker: b.opts.Config.Network.InterBroker, LagMax: b.opts.Config.Replication.LagMax,
 		Replication: fetcher.Options{
 			MaxBytes: int(b.opts.Config.Replication.FetchBytes), PartitionBytes: int(b.opts.Config.Replication.PartitionBytes),
-			CatchUp: int64(b.opts.Config.Replication.CatchUp),
+			CatchUp: int64(b.opts.Config.Replication.CatchUp), Throttle: &b.dynamic.Follower,
 		},
 		CatalogAge: b.catalogAge,
 		Refresh:    func(ctx context.Context) error { return b.follower.Refresh(ctx) },
@@ -254,7 +259,7 @@ func (b *Broker) openHandlers(context.Context) error {
 	defaults := b.opts.Config.Topics.Defaults
 	b.handlers = handler.New(handler.Options{
 		Broker: b.id, Cluster: b.cluster, Config: b.opts.Config, Defaults: &defaults,
-		Metadata: b.follower, Controller: b.control, Partitions: b.parts, Groups: b.groups, Catalog: b.opts.Catalog,
+		Metadata: b.follower, Controller: b.control, Partitions: b.parts, Groups: b.groups, Catalog: b.opts.Catalog, Dynamic: b.dynamic,
 		Traffic: &b.traffic, ColdPace: pace.New(&b.traffic, int64(b.opts.Config.Tier.ColdReadFloor)),
 		Log: b.log, Registerer: b.opts.Registry,
 	})

@@ -31,7 +31,7 @@ func beginAlterConfigs(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire
 			next[c.Name] = *c.Value
 		}
 		return next, nil
-	})
+	}, nil)
 	for i, n := range names {
 		e := kmsg.NewAlterConfigsResponseResource()
 		e.ResourceType, e.ResourceName = n.kind, n.name
@@ -46,10 +46,10 @@ type resourceName struct {
 	name string
 }
 
-// alter changes the overrides of each named topic to what next gives for it, and says of each resource
-// why that could not be.
+// alter changes the overrides of each named topic to what next gives for it, calls broker for what names a broker, and says
+// of each resource why that could not be. Without broker no broker is changed.
 func (h *Handlers) alter(ctx context.Context, rs []resourceName, validateOnly bool,
-	next func(i int, t *metadata.Topic) (map[string]string, error)) []error {
+	next func(i int, t *metadata.Topic) (map[string]string, error), broker func(i int) error) []error {
 	ctx, cancel := bounded(ctx, 0)
 	defer cancel()
 	errs := make([]error, len(rs))
@@ -61,6 +61,8 @@ func (h *Handlers) alter(ctx context.Context, rs []resourceName, validateOnly bo
 		switch {
 		case seen[r]:
 			errs[i] = refuse(kerr.InvalidRequest, "The resource %s is named twice.", r.name)
+		case r.kind == kmsg.ConfigResourceTypeBroker && r.name != "" && broker != nil:
+			errs[i] = broker(i)
 		case r.kind != kmsg.ConfigResourceTypeTopic:
 			errs[i] = h.readOnly(r.kind, r.name)
 		case staleErr != nil:

@@ -12,7 +12,8 @@ import (
 )
 
 // IncrementalAlterConfigs (key 44), versions 0–1 (KIP-339): SET, DELETE, APPEND and SUBTRACT on the
-// overrides of topics; all changes of one topic or none. Otherwise as AlterConfigs.
+// overrides of topics; all changes of one topic or none. Of the answering broker the rates of throttled replication can be
+// SET and DELETEd: they are in force, and kept, when it answers. Otherwise as AlterConfigs.
 func beginIncrementalAlterConfigs(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.IncrementalAlterConfigsRequest)
 	resp := r.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
@@ -21,18 +22,20 @@ func beginIncrementalAlterConfigs(h *Handlers, ctx context.Context, _ *wire.Conn
 		names = append(names, resourceName{res.ResourceType, res.ResourceName})
 	}
 	errs := h.alter(ctx, names, r.ValidateOnly, func(i int, t *metadata.Topic) (map[string]string, error) {
-		var changes []topicconfig.Change
-		for _, c := range r.Resources[i].Configs {
-			ch := topicconfig.Change{Name: c.Name, Op: topicconfig.Op(c.Op)}
-			switch {
-			case c.Value != nil:
-				ch.Value = *c.Value
-			case ch.Op != topicconfig.Delete:
-				return nil, refuse(kerr.InvalidConfig, "Null value not supported for topic configs: %s.", c.Name)
-			}
-			changes = append(changes, ch)
+		changes, err := changesOf(r.Resources[i].Configs)
+		if err != nil {
+			return nil, err
 		}
 		return h.Defaults.Apply(t.Configs, changes, replicasOf(t))
+	}, func(i int) error {
+		if err := h.thisBroker(names[i].name); err != nil {
+			return err
+		}
+		changes, err := changesOf(r.Resources[i].Configs)
+		if err != nil {
+			return err
+		}
+		return h.Dynamic.Alter(ctx, changes, r.ValidateOnly)
 	})
 	for i, n := range names {
 		e := kmsg.NewIncrementalAlterConfigsResponseResource()
@@ -41,4 +44,19 @@ func beginIncrementalAlterConfigs(h *Handlers, ctx context.Context, _ *wire.Conn
 		resp.Resources = append(resp.Resources, e)
 	}
 	return wire.Respond(resp)
+}
+
+func changesOf(configs []kmsg.IncrementalAlterConfigsRequestResourceConfig) ([]topicconfig.Change, error) {
+	var changes []topicconfig.Change
+	for _, c := range configs {
+		ch := topicconfig.Change{Name: c.Name, Op: topicconfig.Op(c.Op)}
+		switch {
+		case c.Value != nil:
+			ch.Value = *c.Value
+		case ch.Op != topicconfig.Delete:
+			return nil, refuse(kerr.InvalidConfig, "Null value not supported for configs: %s.", c.Name)
+		}
+		changes = append(changes, ch)
+	}
+	return changes, nil
 }

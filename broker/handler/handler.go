@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidemark/broker/config"
+	"tidemark/broker/dynamic"
 	"tidemark/broker/group"
 	"tidemark/broker/metadata"
 	"tidemark/broker/pace"
@@ -39,6 +40,7 @@ type Options struct {
 	Partitions *partition.Set
 	Groups     *group.Coordinator
 	Catalog    Catalog
+	Dynamic    *dynamic.Settings
 	// Traffic is told of produce requests, ColdPace is asked before cold data is sent; nil: neither.
 	Traffic    *pace.Traffic
 	ColdPace   *pace.Pace

@@ -26,7 +26,9 @@ func (h *Handlers) describe(kind kmsg.ConfigResourceType, name string) ([]topicc
 		if err := h.thisBroker(name); err != nil {
 			return nil, err
 		}
-		return h.Defaults.DescribeBroker(h.Config.BrokerFacts()), nil
+		facts := h.Config.BrokerFacts()
+		facts.Dynamic = h.Dynamic.Values()
+		return h.Defaults.DescribeBroker(facts), nil
 	case kmsg.ConfigResourceTypeGroupConfig:
 		if name == "" {
 			return nil, refuse(kerr.InvalidRequest, "Default group resources are not allowed: name a group.")

@@ -39,7 +39,12 @@ func (s *Set) assign() {
 		self := catalog.Member{Broker: s.opts.Broker, Incarnation: s.opts.Incarnation}
 		t := targets[f.leader]
 		t.Addr = s.peers[f.leader]
-		t.Parts = append(t.Parts, fetcher.Assignment{ID: id, Topic: p.Name, Epoch: f.epoch, Replica: f, CatchingUp: !slices.Contains(s.want[id].row.ISR, self)})
+		cfg := p.cfg.Load()
+		t.Parts = append(t.Parts, fetcher.Assignment{
+			ID: id, Topic: p.Name, Epoch: f.epoch, Replica: f, CatchingUp: !slices.Contains(s.want[id].row.ISR, self),
+			FollowerThrottled: cfg.FollowerThrottled.Has(id.Partition, int32(self.Broker)),
+			LeaderThrottled:   cfg.LeaderThrottled.Has(id.Partition, int32(f.leader)),
+		})
 		targets[f.leader] = t
 	}
 	s.pool.Assign(targets)

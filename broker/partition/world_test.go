@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tidemark/broker/config"
+	"tidemark/broker/dynamic"
 	"tidemark/broker/handler"
 	"tidemark/broker/metadata"
 	"tidemark/broker/partition"
@@ -177,7 +178,7 @@ func (n *node) start(keep catalog.Incarnation) {
 	require.NoError(n, err)
 	h := handler.New(handler.Options{
 		Broker: n.id, Cluster: cluster, Config: cfg, Defaults: &defaults, Metadata: n.pulled, Partitions: n.set,
-		Catalog: n.store, Log: log, Registerer: prometheus.NewRegistry(),
+		Catalog: n.store, Dynamic: &dynamic.Settings{}, Log: log, Registerer: prometheus.NewRegistry(),
 	})
 	n.running.Go(func() { _ = server.Run(ctx, h); h.Wait() })
 	n.ended = make(chan error, 1)

@@ -41,6 +41,8 @@ type BrokerFacts struct {
 	ReplicaPartitionBytes int64
 	ReplicationBandwidth  int64
 
+	// Dynamic is what tools have set on the running broker, by Kafka's names.
+	Dynamic map[string]string
 	// Set says which variables the process was given (TIDEMARK_…); the rest are built-in defaults.
 	Set map[string]bool
 }
@@ -127,7 +129,9 @@ var brokerFacts = []fact{
 	{"replica.lag.time.max.ms", Long, "TIDEMARK_REPLICA_LAG_MAX", millis(func(f BrokerFacts) time.Duration { return f.ReplicaLagMax })},
 	{"replica.fetch.response.max.bytes", Int, "TIDEMARK_REPLICA_FETCH_MAX_BYTES", number(func(f BrokerFacts) int64 { return f.ReplicaFetchBytes })},
 	{"replica.fetch.max.bytes", Int, "TIDEMARK_REPLICA_FETCH_PARTITION_BYTES", number(func(f BrokerFacts) int64 { return f.ReplicaPartitionBytes })},
-	{"follower.replication.throttled.rate", Long, "TIDEMARK_REPLICATION_BANDWIDTH",
+	{LeaderThrottledRate, Long, "Bytes a second that leaders send to throttled replicas that are not in sync; can be set while the broker runs.", fixed("9223372036854775807")},
+	{"replica.alter.log.dirs.io.max.bytes.per.second", Long, "Kept for tools that set it: a broker has one data directory.", fixed("9223372036854775807")},
+	{FollowerThrottledRate, Long, "TIDEMARK_REPLICATION_BANDWIDTH",
 		unlimited(maxInt64, func(f BrokerFacts) int64 { return f.ReplicationBandwidth })},
 	{"offsets.retention.minutes", Int, "TIDEMARK_OFFSETS_RETENTION", minutes(func(f BrokerFacts) time.Duration { return f.OffsetsRetention })},
 	{"offsets.topic.num.partitions", Int, "Coordinator slots; offsets are kept in the catalog.", fixed("64")},
@@ -142,7 +146,7 @@ var brokerFacts = []fact{
 
 // DescribeBroker answers a broker's configs under Kafka's names, by name: our settings, and the broker-wide defaults of
 // topic configs under their broker names (with log.retention.* and log.roll.* in the coarser units that tools ask for).
-// All are read only: they are variables of the process.
+// All but those of ApplyDynamic are read only: they are variables of the process.
 func (d Defaults) DescribeBroker(f BrokerFacts) []Entry {
 	var entries []Entry
 	for _, row := range brokerFacts {
@@ -152,6 +156,7 @@ func (d Defaults) DescribeBroker(f BrokerFacts) []Entry {
 			e.Source = SourceStaticBroker
 		}
 		e.Synonyms = []Synonym{{row.name, shown, e.Source}}
+		e.showDynamic(f.Dynamic)
 		entries = append(entries, e)
 	}
 	for i := range topicTable {

@@ -45,10 +45,11 @@ type Source int8
 
 // The layers that occur, the strongest first; the numbers are the protocol's.
 const (
-	SourceTopic        Source = 1 // DYNAMIC_TOPIC_CONFIG: set on the topic
-	SourceStaticBroker Source = 4 // STATIC_BROKER_CONFIG: set by a variable of the broker
-	SourceDefault      Source = 5 // DEFAULT_CONFIG: built in
-	SourceGroup        Source = 8 // GROUP_CONFIG (DYNAMIC_GROUP_CONFIG): set on the group
+	SourceTopic         Source = 1 // DYNAMIC_TOPIC_CONFIG: set on the topic
+	SourceDynamicBroker Source = 2 // DYNAMIC_BROKER_CONFIG: set on the running broker
+	SourceStaticBroker  Source = 4 // STATIC_BROKER_CONFIG: set by a variable of the broker
+	SourceDefault       Source = 5 // DEFAULT_CONFIG: built in
+	SourceGroup         Source = 8 // GROUP_CONFIG (DYNAMIC_GROUP_CONFIG): set on the group
 )
 
 // String gives Kafka's name of the source.
@@ -56,6 +57,8 @@ func (s Source) String() string {
 	switch s {
 	case SourceTopic:
 		return "DYNAMIC_TOPIC_CONFIG"
+	case SourceDynamicBroker:
+		return "DYNAMIC_BROKER_CONFIG"
 	case SourceStaticBroker:
 		return "STATIC_BROKER_CONFIG"
 	case SourceDefault:

@@ -42,6 +42,8 @@ type Topic struct {
 	// Replication.
 	MinInsyncReplicas           int
 	UncleanLeaderElectionEnable bool
+	LeaderThrottled             Throttled // leaders that are held to their broker's rate
+	FollowerThrottled           Throttled // replicas that are
 }
 
 // follow replaces the values of local retention that point to another config, and holds them below the whole retention:

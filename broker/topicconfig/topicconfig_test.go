@@ -237,3 +237,24 @@ func TestWhatCheckLetsInResolves(t *testing.T) {
 		}
 	})
 }
+
+func TestThrottledReplicasAreThoseThatAreListed(t *testing.T) {
+	of := func(text string) Throttled {
+		got, err := Defaults{}.Resolve(map[string]string{"leader.replication.throttled.replicas": text}, 1)
+		require.NoError(t, err)
+		require.False(t, got.FollowerThrottled.Any())
+		return got.LeaderThrottled
+	}
+	for _, text := range []string{"", "none"} {
+		require.False(t, of(text).Any())
+		require.False(t, of(text).Has(0, 1))
+	}
+	require.True(t, of("*").Any())
+	require.True(t, of("*").Has(7, 3))
+	some := of("0:1, 11:12")
+	require.True(t, some.Has(0, 1))
+	require.True(t, some.Has(11, 12))
+	require.False(t, some.Has(1, 12))
+	require.False(t, some.Has(1, 1))
+	require.Equal(t, some, of("0:1,11:12"))
+}
