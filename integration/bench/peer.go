@@ -26,7 +26,7 @@ type peer struct {
 	admin *kadm.Client
 }
 
-const readyLimit = 2 * time.Minute
+const readyLimit = 5 * time.Minute
 
 // start launches the broker and waits until it answers for itself; it returns how long that took.
 func (p *peer) start(ctx context.Context) (time.Duration, error) {

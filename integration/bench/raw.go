@@ -80,10 +80,10 @@ func (j job) produceRaw(ctx context.Context) (measure, error) {
 	var records atomic.Int64
 	total := func() (int64, int64) { return records.Load(), records.Load() * int64(j.row.Size) }
 	return j.timed(ctx, total, func(ctx context.Context) error {
-		return connections(ctx, addresses, func(_ context.Context, i int, c *conn) error {
+		return connections(ctx, addresses, func(ctx context.Context, i int, c *conn) error {
 			own := &numbered{batch: bytes.Clone(batch), records: perBatch}
 			if j.row.Idempotent {
-				if err := own.register(c); err != nil {
+				if err := own.register(ctx, c); err != nil {
 					return err
 				}
 			}
@@ -143,8 +143,22 @@ type numbered struct {
 	registered bool
 }
 
-// register gets a producer id.
-func (n *numbered) register(c *conn) error {
+// register gets a producer id; a cluster that has just started is asked again until it has one.
+func (n *numbered) register(ctx context.Context, c *conn) error {
+	for {
+		err := n.ask(c)
+		if !kerr.IsRetriable(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (n *numbered) ask(c *conn) error {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.Version, req.ProducerID, req.ProducerEpoch = 3, -1, -1
 	if err := c.send(req); err != nil {
