@@ -39,7 +39,7 @@ func (f *fetch) body() wire.Body {
 		shown = f.session.shown(f.entries)
 	}
 	b := &fetchBody{pace: f.h.ColdPace, head: make([]byte, 0, 64+96*len(shown))}
-	b.begin(f.version, id, f.throttle)
+	b.begin(f.version, id, max(f.throttle, f.throttleReplica()))
 	b.topics(f, shown)
 	if f.version >= 12 {
 		b.head = append(b.head, 0) // tags
