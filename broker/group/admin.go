@@ -197,6 +197,7 @@ func (c *Coordinator) forget(e *entry) bool {
 		return false
 	}
 	e.gone = true
+	c.uncount(e)
 	if c.groups[e.id] == e {
 		delete(c.groups, e.id)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidemark/catalog"
@@ -28,6 +29,9 @@ type Coordinator struct {
 	cancel context.CancelFunc
 	slots  chan struct{}
 
+	// held is the memory of all groups, what is being admitted included.
+	held atomic.Int64
+
 	mu     sync.Mutex
 	groups map[string]*entry
 	closed bool
@@ -49,6 +53,8 @@ type entry struct {
 	touched time.Duration
 	// kept is set by the first commit; the catalog may not have seen the last.
 	kept bool
+	// counted is the group's part of the Coordinator's held.
+	counted int64
 	// gone is set when the entry has left the map; whoever finds it looks again.
 	gone  bool
 	cache cache
@@ -118,6 +124,7 @@ func (c *Coordinator) drop(code Code, which func(group string) bool) {
 	for _, e := range dropped {
 		e.mu.Lock()
 		e.gone = true
+		c.uncount(e)
 		answers := e.take(e.group.Close(code))
 		waiters := e.cache.fail()
 		e.mu.Unlock()
@@ -145,9 +152,15 @@ func (c *Coordinator) find(group string, create bool) (*entry, catalog.SlotGuard
 		}
 		e := c.groups[group]
 		if e == nil && create {
+			size := entrySize(group)
+			if !c.reserve(size) {
+				c.mu.Unlock()
+				c.full(group)
+				return nil, guard, CoordinatorLoading
+			}
 			e = &entry{
 				id: group, group: NewGroup(group, c.opts.Group, c.clock()), scheduled: never,
-				joins: map[Token]func(JoinResponse){}, syncs: map[Token]func(SyncResponse){},
+				joins: map[Token]func(JoinResponse){}, syncs: map[Token]func(SyncResponse){}, counted: size,
 			}
 			c.groups[group] = e
 			c.opts.Metrics.groups.Set(float64(len(c.groups)))
@@ -211,7 +224,9 @@ func (c *Coordinator) fire(d dueAt) {
 	}
 	e.scheduled = never
 	generation := e.group.generation
-	c.finish(e, generation, e.group.Tick(c.clock()))
+	answers := e.group.Tick(c.clock())
+	c.recount(e, 0)
+	c.finish(e, generation, answers)
 }
 
 // Join takes a JoinGroup.
@@ -221,7 +236,6 @@ func (c *Coordinator) Join(req JoinRequest, done func(JoinResponse)) {
 		refuse(InvalidGroupID)
 		return
 	}
-	req.Protocols = cloneProtocols(req.Protocols)
 	// A member id that nobody gave out belongs to no group of ours.
 	e, _, code := c.find(req.Group, req.MemberID == "")
 	if code == GroupIDNotFound {
@@ -231,10 +245,20 @@ func (c *Coordinator) Join(req JoinRequest, done func(JoinResponse)) {
 		refuse(code)
 		return
 	}
+	growth := e.group.growth(req)
+	if !c.reserve(growth) {
+		e.mu.Unlock()
+		c.full(req.Group)
+		refuse(CoordinatorLoading)
+		return
+	}
+	req.Protocols = cloneProtocols(req.Protocols)
 	e.nextToken++
 	e.joins[e.nextToken] = done
 	generation := e.group.generation
-	c.finish(e, generation, e.group.Join(c.clock(), e.nextToken, req, newMemberID(req)))
+	answers := e.group.Join(c.clock(), e.nextToken, req, newMemberID(req))
+	c.recount(e, growth)
+	c.finish(e, generation, answers)
 }
 
 // newMemberID is "client-<random>", or "instance-<random>" for a static
@@ -262,6 +286,17 @@ func (c *Coordinator) Sync(req SyncRequest, done func(SyncResponse)) {
 		done(SyncResponse{Code: code})
 		return
 	}
+	var growth int64
+	for _, a := range req.Assignments {
+		growth += int64(len(a.Bytes))
+	}
+	if !c.reserve(growth) {
+		e.mu.Unlock()
+		c.full(req.Group)
+		// Unlike COORDINATOR_LOAD_IN_PROGRESS this is one that all clients take as a reason to come again.
+		done(SyncResponse{Code: CoordinatorNotAvailable})
+		return
+	}
 	assignments := make([]Assignment, len(req.Assignments))
 	for i, a := range req.Assignments {
 		assignments[i] = Assignment{a.MemberID, bytes.Clone(a.Bytes)}
@@ -270,7 +305,9 @@ func (c *Coordinator) Sync(req SyncRequest, done func(SyncResponse)) {
 	e.nextToken++
 	e.syncs[e.nextToken] = done
 	generation := e.group.generation
-	c.finish(e, generation, e.group.Sync(c.clock(), e.nextToken, req))
+	answers := e.group.Sync(c.clock(), e.nextToken, req)
+	c.recount(e, growth)
+	c.finish(e, generation, answers)
 }
 
 // member finds the locked entry of a group that somebody claims to be in.
@@ -312,6 +349,7 @@ func (c *Coordinator) Leave(group string, who []LeaveMember) (Code, []LeaveResul
 	}
 	generation := e.group.generation
 	results, answers := e.group.Leave(c.clock(), who)
+	c.recount(e, 0)
 	c.finish(e, generation, answers)
 	return OK, results
 }

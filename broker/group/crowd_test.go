@@ -112,6 +112,7 @@ func TestACrowdOnManyConnections(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ran)
 	require.Equal(t, asked.Load(), answered.Load())
+	require.Zero(t, c.held.Load(), "memory of groups that are gone")
 	require.GreaterOrEqual(t, store.rows[commitKey{"alone", catalog.PartitionID{Topic: topicB}}].Offset, stored)
 	require.Positive(t, stored)
 }

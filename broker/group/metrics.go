@@ -5,6 +5,8 @@ import "github.com/prometheus/client_golang/prometheus"
 // Metrics counts what a Coordinator does.
 type Metrics struct {
 	groups       prometheus.Gauge
+	memory       prometheus.Gauge
+	noMemory     prometheus.Counter
 	rebalances   prometheus.Counter
 	committed    prometheus.Counter
 	unchanged    prometheus.Counter
@@ -24,6 +26,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		groups: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidemark_groups", Help: "Consumer groups in memory."}),
+		memory: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tidemark_group_memory_bytes", Help: "Memory of all consumer groups and their members, about."}),
+		noMemory:    counter("tidemark_group_memory_refusals_total", "Calls that were refused because groups hold as much memory as they may."),
 		rebalances:  counter("tidemark_group_rebalances_total", "Generations that groups have begun."),
 		committed:   counter("tidemark_group_offsets_committed_total", "Offset commits that are durable, by partition."),
 		unchanged:   counter("tidemark_group_offsets_unchanged_total", "Offset commits that changed nothing and were not written."),
@@ -39,7 +44,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(1, 4, 8)}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.groups, m.rebalances, m.committed, m.unchanged, m.refused, m.failedBatch,
+		reg.MustRegister(m.groups, m.memory, m.noMemory, m.rebalances, m.committed, m.unchanged, m.refused, m.failedBatch,
 			m.failedLoad, m.expired, m.batchSeconds, m.batchEntries)
 	}
 	return m

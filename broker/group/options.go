@@ -47,6 +47,11 @@ type Options struct {
 
 	// Group bounds each group (DefaultConfig).
 	Group Config
+	// MaxMemory bounds what all groups and their members hold together, in
+	// bytes (128 MiB). Beyond it new groups and members, and members that come
+	// back with more, are answered COORDINATOR_LOAD_IN_PROGRESS, upon which
+	// clients try again; those who are in stay.
+	MaxMemory int64
 	// Window is how long commits are gathered into one statement, counted from
 	// the start of the statement before (20 ms); a commit after a quiet time
 	// goes out at once.
@@ -91,6 +96,7 @@ func (o Options) withDefaults() Options {
 		o.Sure = func() bool { return true }
 	}
 	orElse(&o.Group, DefaultConfig())
+	orElse(&o.MaxMemory, 128<<20)
 	orElse(&o.Window, 20*time.Millisecond)
 	orElse(&o.MaxBatch, 5_000)
 	orElse(&o.MaxQueued, 100_000)
@@ -133,6 +139,9 @@ func (o Options) Validate() error {
 		if n < 1 {
 			errs = append(errs, fmt.Errorf("%s is %d", name, n))
 		}
+	}
+	if o.MaxMemory < 1 {
+		errs = append(errs, fmt.Errorf("MaxMemory is %d", o.MaxMemory))
 	}
 	if o.Group.MaxSessionTimeout < o.Group.MinSessionTimeout || o.Group.InitialRebalanceDelay < 0 {
 		errs = append(errs, fmt.Errorf("session timeouts %v to %v, initial delay %v", o.Group.MinSessionTimeout, o.Group.MaxSessionTimeout, o.Group.InitialRebalanceDelay))
