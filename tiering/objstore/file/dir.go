@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,11 +47,24 @@ func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
+// mounted finds out that the folder is the one that Open prepared: a disk that is not mounted must not look like one whose
+// objects are lost, nor like one from which they have been deleted.
+func (s *Store) mounted() error {
+	if _, err := os.Stat(filepath.Join(s.root, tempDir)); err != nil {
+		return fmt.Errorf("the bucket's folder %s is not there: is its disk mounted?", s.root)
+	}
+	return nil
+}
+
 // failed makes the error that the caller sees.
-func failed(op, key string, err error) error {
+func (s *Store) failed(op, key string, err error) error {
 	switch {
-	case isAbsent(err) && op != "put":
-		err = errors.Join(objstore.ErrNotFound, err)
+	case isAbsent(err):
+		if gone := s.mounted(); gone != nil {
+			err = gone
+		} else if op != "put" {
+			err = errors.Join(objstore.ErrNotFound, err)
+		}
 	case errors.Is(err, fs.ErrPermission):
 		err = errors.Join(objstore.ErrDenied, err)
 	}

@@ -74,7 +74,7 @@ func (s *Store) Put(ctx context.Context, key string, src objstore.Source, _ objs
 	}
 	temp, err := s.writeTemp(ctx, src)
 	if err != nil {
-		return failed("put", key, err)
+		return s.failed("put", key, err)
 	}
 	// A Delete that tidies empty folders may take the one just made: then make it again.
 	for range 10 {
@@ -87,7 +87,7 @@ func (s *Store) Put(ctx context.Context, key string, src objstore.Source, _ objs
 	}
 	if err != nil {
 		_ = os.Remove(temp)
-		return failed("put", key, err)
+		return s.failed("put", key, err)
 	}
 	if err := syncDir(filepath.Dir(path)); err != nil {
 		return &objstore.Error{Op: "put", Key: key, Attempts: 1, MayBeDone: true, Err: err}
@@ -134,14 +134,14 @@ func (s *Store) ReadRange(ctx context.Context, key string, off int64, dst []byte
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return failed("get", key, err)
+		return s.failed("get", key, err)
 	}
 	if off < 0 {
-		return failed("get", key, fmt.Errorf("%w: offset %d", objstore.ErrRange, off))
+		return s.failed("get", key, fmt.Errorf("%w: offset %d", objstore.ErrRange, off))
 	}
 	f, err := openFile(path)
 	if err != nil {
-		return failed("get", key, err)
+		return s.failed("get", key, err)
 	}
 	defer f.Close()
 	n, err := f.ReadAt(dst, off)
@@ -151,7 +151,7 @@ func (s *Store) ReadRange(ctx context.Context, key string, off int64, dst []byte
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: bytes %d-%d, it ends at %d", objstore.ErrRange, off, off+int64(len(dst))-1, off+int64(n))
 	}
-	return failed("get", key, err)
+	return s.failed("get", key, err)
 }
 
 func openFile(path string) (*os.File, error) {
@@ -181,7 +181,7 @@ func (s *Store) Stat(_ context.Context, key string) (objstore.Info, error) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return objstore.Info{}, failed("stat", key, err)
+		return objstore.Info{}, s.failed("stat", key, err)
 	}
 	return objstore.Info{Key: key, Size: fi.Size(), Modified: fi.ModTime()}, nil
 }
@@ -193,20 +193,23 @@ func (s *Store) Delete(_ context.Context, key string, _ ...string) error {
 		return err
 	}
 	if fi, err := os.Lstat(path); err != nil || fi.IsDir() {
-		if err == nil || isAbsent(err) {
+		if err == nil {
 			return nil // a folder is no object
 		}
-		return failed("delete", key, err)
+		if isAbsent(err) && s.mounted() == nil {
+			return nil
+		}
+		return s.failed("delete", key, err)
 	}
 	if err := os.Remove(path); err != nil && !isAbsent(err) {
-		return failed("delete", key, err)
+		return s.failed("delete", key, err)
 	}
 	dir := filepath.Dir(path)
 	for dir != s.root && os.Remove(dir) == nil {
 		dir = filepath.Dir(dir)
 	}
 	if err := syncDir(dir); err != nil && !isAbsent(err) {
-		return failed("delete", key, err)
+		return s.failed("delete", key, err)
 	}
 	return nil
 }
@@ -214,6 +217,9 @@ func (s *Store) Delete(_ context.Context, key string, _ ...string) error {
 // List implements objstore.Store by walking the folder; it is for tools.
 func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]objstore.Info, error) {
 	var all []objstore.Info
+	if err := s.mounted(); err != nil {
+		return nil, s.failed("list", prefix, err)
+	}
 	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
@@ -249,7 +255,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ob
 		return nil
 	})
 	if err != nil {
-		return nil, failed("list", prefix, err)
+		return nil, s.failed("list", prefix, err)
 	}
 	// The walk orders path elements; keys are ordered as whole texts.
 	slices.SortFunc(all, func(a, b objstore.Info) int { return cmp.Compare(a.Key, b.Key) })

@@ -57,3 +57,37 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// A folder whose disk is not mounted is neither empty nor does it forget: readers do not take its objects for lost, and
+// nobody takes them for deleted.
+func TestAFolderThatIsAwayLosesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bucket")
+	s := open(t, dir)
+	require.NoError(t, s.Put(t.Context(), "kept", objstore.Bytes([]byte("x")), objstore.PutOptions{}))
+	away := dir + ".away"
+	for _, mountPoint := range []bool{false, true} {
+		require.NoError(t, os.Rename(dir, away))
+		if mountPoint { // what an unmounted disk leaves
+			require.NoError(t, os.Mkdir(dir, 0o755))
+		}
+		_, stat := s.Stat(t.Context(), "kept")
+		_, list := s.List(t.Context(), "", "", 10)
+		for op, err := range map[string]error{
+			"stat": stat, "list": list,
+			"read":   s.ReadRange(t.Context(), "kept", 0, make([]byte, 1)),
+			"delete": s.Delete(t.Context(), "kept"),
+			"put":    s.Put(t.Context(), "more", objstore.Bytes([]byte("y")), objstore.PutOptions{}),
+		} {
+			require.ErrorContains(t, err, dir+" is not there: is its disk mounted?", op)
+			require.NotErrorIs(t, err, objstore.ErrNotFound, op)
+		}
+		if mountPoint {
+			require.NoError(t, os.Remove(dir), "nothing was written beside the disk")
+		}
+		require.NoError(t, os.Rename(away, dir))
+	}
+	require.NoError(t, s.ReadRange(t.Context(), "kept", 0, make([]byte, 1)))
+	_, err := s.Stat(t.Context(), "other")
+	require.ErrorIs(t, err, objstore.ErrNotFound)
+	require.NoError(t, s.Delete(t.Context(), "other"))
+}
