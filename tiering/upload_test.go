@@ -441,10 +441,10 @@ func (r *rig) attemptOnly(l *memLog, run *Run) string {
 	return ln.attempt.key
 }
 
-// TestA9_KilledAnywhere: the process dies at the n-th call to the bucket or the catalog, before or after it
+// TestA9_I10_KilledAnywhere: the process dies at the n-th call to the bucket or the catalog, before or after it
 // took effect, again and again; in the end all is readable and the bucket is what the catalog says (A18, D10,
 // I10).
-func TestA9_KilledAnywhere(t *testing.T) {
+func TestA9_I10_KilledAnywhere(t *testing.T) {
 	r := newRig(t, nil)
 	rnd := rand.New(rand.NewPCG(7, 7))
 	r.stop()

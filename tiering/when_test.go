@@ -99,8 +99,8 @@ func TestH25_TimesOutOfOrder(t *testing.T) {
 	})
 }
 
-// TestB13_RewindsAreCheap: two GETs at most to any time or offset, of many objects (B15).
-func TestB13_RewindsAreCheap(t *testing.T) {
+// TestB13_B15_RewindsAreCheap: two GETs at most to any time or offset, of many objects (B15).
+func TestB13_B15_RewindsAreCheap(t *testing.T) {
 	r := newRig(t, nil)
 	l := r.lead(0, func(l *memLog) { l.segments(60) })
 	r.tiered(0, 600)
