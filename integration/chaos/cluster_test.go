@@ -46,6 +46,9 @@ type cluster struct {
 	dsn      string
 	seeds    []string
 	adm      *kadm.Client
+
+	bucketURL string                  // past the proxies
+	second    *testenv.PostgresServer // what Postgres is failed over to
 }
 
 // options of a cluster.
@@ -59,6 +62,7 @@ func startCluster(t *testing.T, o options) *cluster {
 	c := &cluster{t: t, postgres: testenv.StartPostgres(t)}
 	c.dsn = c.postgres.DSN(t)
 	srv := testenv.S3(t)
+	c.bucketURL = srv.URL("chaos")
 	t.Setenv("AWS_ACCESS_KEY_ID", srv.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", srv.SecretKey)
 	endpoint, err := url.Parse(srv.Endpoint)
