@@ -249,8 +249,8 @@ func (b *Broker) openHandlers(context.Context) error {
 	var err error
 	b.groups, err = group.New(group.Options{
 		Offsets: b.opts.Catalog, Topics: topicNames{b.follower}, Guard: b.slots.guard, Group: cfg,
-		Sure:        func() bool { return b.member.keeps() && b.follower.Age() < leaseLength },
-		MaxMetadata: g.OffsetMetadataMax, Retention: g.OffsetsRetention,
+		Sure:      func() bool { return b.member.keeps() && b.follower.Age() < leaseLength },
+		MaxMemory: int64(g.GroupMemory), MaxMetadata: g.OffsetMetadataMax, Retention: g.OffsetsRetention,
 		Log: b.log.With("part", "group"), Metrics: group.NewMetrics(b.opts.Registry),
 	})
 	if err != nil {

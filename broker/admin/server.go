@@ -39,14 +39,17 @@ type Server struct {
 	http *http.Server
 }
 
-// Listen binds the address. Requests wait until Run.
+// ErrListen says that the HTTP address cannot be bound.
+var ErrListen = errors.New("listen for HTTP")
+
+// Listen binds the address, or fails with ErrListen. Requests wait until Run.
 func Listen(ctx context.Context, o Options) (*Server, error) {
 	if o.State == nil || o.Gatherer == nil || o.Log == nil {
 		return nil, errors.New("admin: State, Gatherer and Log are required")
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen for HTTP on %s: %w", o.Listen, err)
+		return nil, fmt.Errorf("%w on %s: %w", ErrListen, o.Listen, err)
 	}
 	return &Server{ln: ln, http: &http.Server{
 		Handler:           routes(o),

@@ -67,6 +67,7 @@ type Stores struct {
 	Objects                  StoreURL      `env:"OBJECT_STORE_URL" doc:"s3://bucket/prefix?region=…&endpoint=…&path_style=true, minio://host:port/bucket/prefix?secure=false, or file:///path. Credentials come from the usual AWS_… or MINIO_… variables. serve has no default."`
 	NativeChecksums          bool          `env:"NATIVE_CHECKSUMS" envDefault:"false" doc:"Send the store's own CRC-32C with uploads, for buckets that demand an integrity header. Many stores refuse it."`
 	PostgresPool             int           `env:"POSTGRES_POOL" envDefault:"10" min:"2" max:"1000" doc:"Connections to Postgres besides the two for leases. All brokers' together must fit its max_connections."`
+	PostgresPooler           bool          `env:"POSTGRES_POOLER" envDefault:"false" doc:"A transaction pooler (pgbouncer) stands between brokers and Postgres: no prepared statements, no settings of a session."`
 	PostgresConnectTimeout   time.Duration `env:"POSTGRES_CONNECT_TIMEOUT" envDefault:"5s" min:"100ms" max:"5m" doc:"Longest wait for a new connection to Postgres."`
 	PostgresStatementTimeout time.Duration `env:"POSTGRES_STATEMENT_TIMEOUT" envDefault:"5s" min:"100ms" max:"5m" doc:"Longest time of one statement; the server is told a little less."`
 }
@@ -129,6 +130,7 @@ type Groups struct {
 	MinSession            time.Duration `env:"GROUP_MIN_SESSION_TIMEOUT" envDefault:"6s" min:"1ms" max:"24h" doc:"Least session timeout that a member may ask for."`
 	MaxSession            time.Duration `env:"GROUP_MAX_SESSION_TIMEOUT" envDefault:"30m" min:"1ms" max:"240h" doc:"Longest session timeout that a member may ask for."`
 	MaxSize               int           `env:"GROUP_MAX_SIZE" envDefault:"0" min:"0" max:"1000000" doc:"Most members of a group. 0: no limit."`
+	GroupMemory           Bytes         `env:"GROUP_MEMORY" envDefault:"64MiB" min:"1MiB" max:"1TiB" doc:"Memory for all groups and their members together, what members say of themselves and are assigned included. Beyond it new ones are asked to come again."`
 	OffsetsRetention      time.Duration `env:"OFFSETS_RETENTION" envDefault:"168h" min:"1m" max:"876000h" doc:"Time after which the offsets of an empty group are forgotten."`
 	OffsetMetadataMax     int           `env:"OFFSET_METADATA_MAX_BYTES" envDefault:"4096" min:"0" max:"1048576" doc:"Longest text that may come with a committed offset."`
 }

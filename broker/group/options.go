@@ -48,7 +48,7 @@ type Options struct {
 	// Group bounds each group (DefaultConfig).
 	Group Config
 	// MaxMemory bounds what all groups and their members hold together, in
-	// bytes (128 MiB). Beyond it new groups and members, and members that come
+	// bytes (64 MiB). Beyond it new groups and members, and members that come
 	// back with more, are answered COORDINATOR_LOAD_IN_PROGRESS, upon which
 	// clients try again; those who are in stay.
 	MaxMemory int64
@@ -96,7 +96,7 @@ func (o Options) withDefaults() Options {
 		o.Sure = func() bool { return true }
 	}
 	orElse(&o.Group, DefaultConfig())
-	orElse(&o.MaxMemory, 128<<20)
+	orElse(&o.MaxMemory, 64<<20)
 	orElse(&o.Window, 20*time.Millisecond)
 	orElse(&o.MaxBatch, 5_000)
 	orElse(&o.MaxQueued, 100_000)

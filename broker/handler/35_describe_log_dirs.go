@@ -9,11 +9,12 @@ import (
 
 	"tidemark/broker/partition"
 	"tidemark/broker/wire"
+	"tidemark/hotlog/disk"
 )
 
 // DescribeLogDirs (key 35), versions 1–4: the one data directory of the answering broker and the local
-// bytes of its partitions, all or those asked for; what is only in the object tier is not in it. The
-// disk's size is not told (-1).
+// bytes of its partitions, all or those asked for; what is only in the object tier is not in it. From
+// version 4 on the size of its disk and the free space that the broker may use (-1: the disk does not say).
 func beginDescribeLogDirs(h *Handlers, _ context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.DescribeLogDirsRequest)
 	resp := r.ResponseKind().(*kmsg.DescribeLogDirsResponse)
@@ -36,6 +37,9 @@ func beginDescribeLogDirs(h *Handlers, _ context.Context, _ *wire.Conn, req *wir
 	})
 	dir := kmsg.NewDescribeLogDirsResponseDir()
 	dir.Dir, dir.TotalBytes, dir.UsableBytes = h.Config.Broker.DataDir, -1, -1
+	if free, total, err := disk.Space(h.Config.Broker.DataDir); err == nil {
+		dir.TotalBytes, dir.UsableBytes = total, free
+	}
 	for _, p := range slices.Compact(parts) {
 		if n := len(dir.Topics); n == 0 || dir.Topics[n-1].Topic != p.Name {
 			t := kmsg.NewDescribeLogDirsResponseDirTopic()

@@ -53,9 +53,46 @@ func (d *db) migrate(ctx context.Context) error {
 	return fmt.Errorf("catalog schema: %w", d.judge(relational.Work, err))
 }
 
+// readable finds out that the schema is one that this release reads, and changes nothing.
+func (d *db) readable(ctx context.Context) error {
+	ctx, cancel := d.deadline(ctx, d.opts.CallTimeout)
+	defer cancel()
+	err := pgx.BeginTxFunc(ctx, d.pools[relational.Work], pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var there bool
+		if err := tx.QueryRow(ctx, `SELECT to_regclass('schema_migrations') IS NOT NULL`).Scan(&there); err != nil {
+			return err
+		}
+		if !there {
+			return fmt.Errorf("%w: this database holds no catalog", catalog.ErrLevel)
+		}
+		have, err := migrated(ctx, tx)
+		if err != nil {
+			return err
+		}
+		files, err := migrations.ReadDir("migrations")
+		if err != nil {
+			return err
+		}
+		if have < len(files) {
+			return fmt.Errorf("%w: the schema is at migration %d and this release reads %d; start a broker of this release first, which brings it up", catalog.ErrLevel, have, len(files))
+		}
+		return checkLevel(ctx, tx)
+	})
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("catalog schema: %w", d.judge(relational.Work, err))
+}
+
+// migrated is the number of the newest migration that the database has seen.
+func migrated(ctx context.Context, tx pgx.Tx) (have int, err error) {
+	err = tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) FROM schema_migrations`).Scan(&have)
+	return have, err
+}
+
 func runNew(ctx context.Context, tx pgx.Tx) error {
-	var have int
-	if err := tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) FROM schema_migrations`).Scan(&have); err != nil {
+	have, err := migrated(ctx, tx)
+	if err != nil {
 		return err
 	}
 	files, err := migrations.ReadDir("migrations")

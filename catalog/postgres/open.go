@@ -23,7 +23,8 @@ type Store struct {
 	db *db
 }
 
-// Open connects, brings the schema up to this release and returns a store that is ready. url is a
+// Open connects, brings the schema up to this release (with Options.ReadOnly: finds it so) and returns a store that is
+// ready. url is a
 // postgres:// URL as libpq reads it; of several hosts the one that takes writes is used.
 // catalog.ErrLevel if a newer release has written here; an error for which catalog.Unavailable holds
 // if the server cannot be reached.
@@ -42,7 +43,11 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	db := newDB(work, leases, opts)
-	if err := db.migrate(ctx); err != nil {
+	ready := db.migrate
+	if opts.ReadOnly {
+		ready = db.readable
+	}
+	if err := ready(ctx); err != nil {
 		_ = db.Close()
 		return nil, err
 	}
@@ -65,7 +70,7 @@ func newPool(url string, opts Options, conns int) (*pgxpool.Pool, error) {
 	if cc.ConnectTimeout == 0 || cc.ConnectTimeout > opts.CallTimeout {
 		cc.ConnectTimeout = opts.CallTimeout / 2
 	}
-	if cc.ValidateConnect == nil {
+	if cc.ValidateConnect == nil && !opts.ReadOnly {
 		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if opts.Pooler {
@@ -78,6 +83,9 @@ func newPool(url string, opts Options, conns int) (*pgxpool.Pool, error) {
 	cc.RuntimeParams["idle_in_transaction_session_timeout"] = idleInTransaction
 	cc.RuntimeParams["statement_timeout"] = t.statement
 	cc.RuntimeParams["lock_timeout"] = t.lock
+	if opts.ReadOnly {
+		cc.RuntimeParams["default_transaction_read_only"] = "on"
+	}
 	return pgxpool.NewWithConfig(context.Background(), cfg)
 }
 

@@ -16,6 +16,9 @@ type Options struct {
 	// Pooler says that a transaction pooler (pgbouncer) stands in between: no prepared statements, no
 	// settings of a session.
 	Pooler bool
+	// ReadOnly promises that nothing is written: the schema is not brought up but must be this release's
+	// (catalog.ErrLevel), and Postgres refuses what writes.
+	ReadOnly bool
 }
 
 // Validate reports every fault of the options.

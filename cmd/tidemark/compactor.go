@@ -38,6 +38,8 @@ func (c *command) compactor() *cobra.Command {
 func (c *command) compact(ctx context.Context, cfg config.Config) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	log, told := c.logger(cfg)
+	defer told()
 	store, err := openCatalog(ctx, cfg)
 	if err != nil {
 		return err
@@ -55,7 +57,7 @@ func (c *command) compact(ctx context.Context, cfg config.Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	w, err := cleaning.Open(ctx, cleaning.Options{
-		Config: cfg, Catalog: store, Objects: objects, CacheDir: filepath.Join(dir, "cache"), Log: c.logger(cfg), Registry: registry(),
+		Config: cfg, Catalog: store, Objects: objects, CacheDir: filepath.Join(dir, "cache"), Log: log, Registry: registry(),
 	})
 	if err != nil {
 		return err

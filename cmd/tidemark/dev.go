@@ -22,7 +22,7 @@ func (c *command) dev() *cobra.Command {
 			if err != nil {
 				return byFlag(err)
 			}
-			return c.node(cmd.Context(), cfg, func(b *broker.Broker) error { return c.welcome(cfg, b) })
+			return byFlag(c.node(cmd.Context(), cfg, func(b *broker.Broker) error { return c.welcome(cfg, b) }))
 		},
 	}
 	cmd.Flags().StringVar(&o.DataDir, "data", "", "folder for everything (./tidemark-data)")
@@ -39,7 +39,15 @@ var devFlags = map[string]string{
 // byFlag names the flag beside the variable in faults, since that is what the user may have written.
 func byFlag(err error) error {
 	var faults config.Faults
-	if !errors.As(err, &faults) {
+	var setting settingError
+	switch {
+	case errors.As(err, &setting):
+		if flag, ok := devFlags[setting.Variable]; ok {
+			setting.Variable = flag + " or " + setting.Variable
+			return setting
+		}
+		return err
+	case !errors.As(err, &faults):
 		return err
 	}
 	for i, f := range faults {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -20,13 +19,18 @@ import (
 
 // openCatalog picks the catalog's driver by the URL's scheme.
 func openCatalog(ctx context.Context, c config.Config) (catalog.Store, error) {
+	return openCatalogAs(ctx, c, false)
+}
+
+// openCatalogAs is openCatalog; of a catalog in Postgres it can be promised that it is only read, its schema included.
+func openCatalogAs(ctx context.Context, c config.Config, readOnly bool) (catalog.Store, error) {
 	u := c.Stores.Catalog
 	var store catalog.Store
 	var err error
 	switch u.Scheme() {
 	case "postgres", "postgresql":
 		store, err = postgres.Open(ctx, postgresURL(c), postgres.Options{
-			CallTimeout: c.Stores.PostgresStatementTimeout, MaxConns: c.Stores.PostgresPool,
+			CallTimeout: c.Stores.PostgresStatementTimeout, MaxConns: c.Stores.PostgresPool, Pooler: c.Stores.PostgresPooler, ReadOnly: readOnly,
 		})
 	case "sqlite":
 		store, err = sqlite.Open(ctx, filepath.FromSlash(u.URL().Path), sqlite.Options{})
@@ -34,7 +38,7 @@ func openCatalog(ctx context.Context, c config.Config) (catalog.Store, error) {
 		return nil, usagef("TIDEMARK_CATALOG_URL: the scheme %q is not known; write postgres://… or sqlite:///path", u.Scheme())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the catalog %s: %w", u, err)
+		return nil, explainCatalog(c, err)
 	}
 	return store, nil
 }
@@ -71,7 +75,7 @@ func openObjects(ctx context.Context, c config.Config) (objstore.StoreCloser, er
 	}
 	store, err := open(ctx, at)
 	if err != nil {
-		return nil, fmt.Errorf("open the object store %s: %w", u, err)
+		return nil, explainObjects(c, err)
 	}
 	return store, nil
 }

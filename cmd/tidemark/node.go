@@ -14,14 +14,19 @@ import (
 
 	"tidemark/broker"
 	"tidemark/broker/config"
+	"tidemark/broker/repeats"
 )
 
 // node runs one broker until it fails or a signal ends it. started is called once it serves.
 func (c *command) node(ctx context.Context, cfg config.Config, started func(*broker.Broker) error) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	log := c.logger(cfg)
+	log, told := c.logger(cfg)
+	defer told()
 	limitMemory(cfg.Broker.Memory)
+	if err := checkDataDir(cfg); err != nil {
+		return err
+	}
 	gave, err := broker.MakeRoom(cfg)
 	if err != nil {
 		return err
@@ -41,7 +46,7 @@ func (c *command) node(ctx context.Context, cfg config.Config, started func(*bro
 	defer func() { err = errors.Join(err, objects.Close()) }()
 	b, err := broker.Open(ctx, broker.Options{Config: cfg, Catalog: store, Objects: objects, Log: log, Registry: registry()})
 	if err != nil {
-		return err
+		return explainListen(cfg, err)
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if err := started(b); err != nil {
@@ -71,13 +76,16 @@ func within(ctx context.Context, limit time.Duration, stop func(), work func(con
 	}
 }
 
-// logger writes to standard error, so that standard output is the command's own.
-func (c *command) logger(cfg config.Config) *slog.Logger {
+// logger writes to standard error, so that standard output is the command's own. A trouble that lasts is a line a minute;
+// told writes what has been counted and not told yet.
+func (c *command) logger(cfg config.Config) (log *slog.Logger, told func()) {
 	o := &slog.HandlerOptions{Level: cfg.Log.Level}
+	var lines slog.Handler = slog.NewTextHandler(c.err, o)
 	if cfg.Log.Format == config.LogJSON {
-		return slog.New(slog.NewJSONHandler(c.err, o))
+		lines = slog.NewJSONHandler(c.err, o)
 	}
-	return slog.New(slog.NewTextHandler(c.err, o))
+	h := repeats.New(lines)
+	return slog.New(h), func() { _ = h.Close() }
 }
 
 // registry holds the process's metrics.

@@ -204,7 +204,7 @@ func (f *replayFlags) openStores(ctx context.Context, closing *closers) (replay.
 	if s := cfg.Stores.Catalog.Scheme(); s == "sqlite" {
 		return nil, usagef("--direct needs a catalog in Postgres: an SQLite file is its one broker's, which has it open; replay through that broker")
 	}
-	store, err := openCatalog(ctx, cfg)
+	store, err := openCatalogAs(ctx, cfg, true)
 	if err != nil {
 		return nil, err
 	}

@@ -70,9 +70,25 @@ func (c *command) root() *cobra.Command {
 		PersistentPreRun:  func(*cobra.Command, []string) { c.begun = true },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.SetFlagErrorFunc(otherFlag)
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON, for scripts")
 	root.AddCommand(c.dev(), c.serve(), c.topic(), c.tier(), c.replay(), c.compactor(), c.config())
 	return root
+}
+
+// otherFlag names the flag that was meant where it is another command's: brokers are reached in two ways.
+func otherFlag(cmd *cobra.Command, err error) error {
+	unknown := err.Error()
+	has := func(flag string) bool { return cmd.Flag(flag) != nil }
+	switch {
+	case strings.HasSuffix(unknown, "flag: --bootstrap") && has("kafka"):
+		return fmt.Errorf("%w; the address to serve clients on is --kafka", err)
+	case strings.HasSuffix(unknown, "flag: --bootstrap") && has("http"):
+		return fmt.Errorf("%w; `%s` asks a broker's HTTP address, e.g. --http http://127.0.0.1:9644", err, cmd.CommandPath())
+	case strings.HasSuffix(unknown, "flag: --http") && has("bootstrap"):
+		return fmt.Errorf("%w; `%s` asks a broker by Kafka's protocol, e.g. --bootstrap 127.0.0.1:9092", err, cmd.CommandPath())
+	}
+	return fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())
 }
 
 // group is a command that only has commands below it.
