@@ -71,13 +71,13 @@ func (t *Tier) chainAt(ctx context.Context, l *lane, run *Run) (*chain, error) {
 }
 
 // put stores the object. Every attempt of the driver reads the local file afresh; the store checks the
-// bytes against the SHA-256 that was computed before (A7, P10).
+// bytes against the sums that were computed before (A7, P10).
 func (t *Tier) put(ctx context.Context, l *lane, b *object.Built) error {
 	ctx, cancel := context.WithTimeout(ctx, t.o.PutTimeout)
 	defer cancel()
 	a, g := l.attempt, l.guard
 	return t.upStore.Put(ctx, a.key, objstore.Source{
-		ReaderAt: b, Size: b.ObjectBytes, SHA256: b.SHA256,
+		ReaderAt: b, Size: b.ObjectBytes, SHA256: b.SHA256, CRC32C: b.CRC32C,
 	}, objstore.PutOptions{
 		Attempt: a.id,
 		OnUpload: func(ctx context.Context, uploadID string) error {

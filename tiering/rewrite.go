@@ -98,7 +98,9 @@ func (w *Rewrite) Commit(ctx context.Context, aborted producer.AbortedList, clea
 	guard := catalog.Guard{Broker: w.job.Broker, Incarnation: w.job.Incarnation, Epoch: record.Epoch(w.job.Epoch)}
 	put, cancel := context.WithTimeout(ctx, t.o.PutTimeout)
 	defer cancel()
-	err = t.rewriteStore.Put(put, row.Key, objstore.Source{ReaderAt: built, Size: built.ObjectBytes, SHA256: built.SHA256}, objstore.PutOptions{
+	err = t.rewriteStore.Put(put, row.Key, objstore.Source{
+		ReaderAt: built, Size: built.ObjectBytes, SHA256: built.SHA256, CRC32C: built.CRC32C,
+	}, objstore.PutOptions{
 		Attempt: w.id,
 		OnUpload: func(ctx context.Context, uploadID string) error {
 			return t.o.Catalog.SetUploadID(ctx, w.id, guard, uploadID)

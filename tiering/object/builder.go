@@ -206,6 +206,7 @@ func (b *Builder) Finish(data io.ReaderAt) (*Built, error) {
 	out.Footer = f
 	b.sha.Write(out.rest)
 	b.sha.Sum(out.SHA256[:0])
+	out.CRC32C = crc32.Update(b.crc, castagnoli, out.rest)
 	return out, nil
 }
 

@@ -14,7 +14,9 @@ import (
 // Built is a whole object: the batches where they lie and the blocks after them.
 type Built struct {
 	Footer
+	// SHA256 and CRC32C (Castagnoli) are of all its bytes.
 	SHA256 [32]byte
+	CRC32C uint32
 	// Epochs and Producers are those at Next, for the object that continues this one.
 	Epochs    record.EpochHistory
 	Producers *producer.State

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"flag"
+	"hash/crc32"
 	"io"
 	"os"
 	"strings"
@@ -54,6 +55,7 @@ func TestFooterMakesTheRowAgain(t *testing.T) {
 	require.Equal(t, int64(9), f.Records)
 	require.Equal(t, "events", f.TopicName)
 	require.Equal(t, sha256.Sum256(raw), b.SHA256)
+	require.Equal(t, crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)), b.CRC32C)
 	require.Equal(t, "segments/c1000000000000000000000000000000/70000000000000000000000000000000/3/00000000000000000100/0123456789abcdef0123456789abcdef", f.Key())
 }
 

@@ -3,6 +3,7 @@ package objstore
 import (
 	"context"
 	"crypto/sha256"
+	"hash/crc32"
 	"io"
 	"time"
 )
@@ -39,11 +40,14 @@ type StoreCloser interface {
 }
 
 // Source is what Put stores: Size bytes from offset 0 of a reader that every attempt reads afresh. SHA256 is of the
-// whole; it signs the request. Zero means that the driver computes it.
+// whole; it signs the request. Zero means that the driver computes it. CRC32C (Castagnoli) is of the whole, too: bytes
+// that are no longer what they were when it was computed are not stored (A7). Zero means that SHA256 has to tell, which
+// costs ten times as much where no service reckons it.
 type Source struct {
 	io.ReaderAt
 	Size   int64
 	SHA256 [sha256.Size]byte
+	CRC32C uint32
 }
 
 // PutOptions go with one Put.
@@ -72,7 +76,10 @@ type Info struct {
 
 // Bytes is a Source over b, which must not change until Put has returned.
 func Bytes(b []byte) Source {
-	return Source{ReaderAt: byteReader(b), Size: int64(len(b)), SHA256: sha256.Sum256(b)}
+	return Source{
+		ReaderAt: byteReader(b), Size: int64(len(b)),
+		SHA256: sha256.Sum256(b), CRC32C: crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)),
+	}
 }
 
 type byteReader []byte

@@ -1,11 +1,15 @@
 package file
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"net/url"
@@ -13,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tidemark/tiering/objstore"
@@ -106,25 +111,49 @@ func (s *Store) writeTemp(ctx context.Context, src objstore.Source) (path string
 			_ = os.Remove(f.Name())
 		}
 	}()
-	const piece = 4 << 20 // between two looks at ctx
-	hash := sha256.New()
+	name, hash, want := sumOf(src)
+	buf := pieces.Get().(*[piece]byte)
+	defer pieces.Put(buf)
 	for off := int64(0); off < src.Size; off += piece {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		n := min(piece, src.Size-off)
-		k, err := io.Copy(io.MultiWriter(f, hash), io.NewSectionReader(src, off, n))
-		if err != nil {
+		part := buf[:min(piece, src.Size-off)]
+		if n, err := src.ReadAt(part, off); n < len(part) {
+			if err == nil || err == io.EOF {
+				err = fmt.Errorf("%w: %d bytes of %d", objstore.ErrSource, off+int64(n), src.Size)
+			}
 			return "", err
 		}
-		if k < n {
-			return "", fmt.Errorf("%w: %d bytes of %d", objstore.ErrSource, off+k, src.Size)
+		if hash != nil {
+			hash.Write(part)
+		}
+		if _, err := f.Write(part); err != nil {
+			return "", err
 		}
 	}
-	if got := [sha256.Size]byte(hash.Sum(nil)); src.SHA256 != [sha256.Size]byte{} && got != src.SHA256 {
-		return "", fmt.Errorf("%w: its SHA-256 is %x, not %x", objstore.ErrSource, got, src.SHA256)
+	if hash != nil {
+		if got := hash.Sum(nil); !bytes.Equal(got, want) {
+			return "", fmt.Errorf("%w: its %s is %x, not %x", objstore.ErrSource, name, got, want)
+		}
 	}
 	return f.Name(), f.Sync()
+}
+
+// piece is how much is copied at once, between two looks at ctx.
+const piece = 256 << 10
+
+var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
+
+// sumOf is how the source's bytes are checked: by the cheaper of the sums that it brings; h is nil if it brings none.
+func sumOf(src objstore.Source) (name string, h hash.Hash, want []byte) {
+	switch {
+	case src.CRC32C != 0:
+		return "CRC-32C", crc32.New(crc32.MakeTable(crc32.Castagnoli)), binary.BigEndian.AppendUint32(nil, src.CRC32C)
+	case src.SHA256 != [sha256.Size]byte{}:
+		return "SHA-256", sha256.New(), src.SHA256[:]
+	}
+	return "", nil, nil
 }
 
 // ReadRange implements objstore.Store.

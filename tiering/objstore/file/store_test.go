@@ -1,9 +1,11 @@
 package file
 
 import (
+	"bytes"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +27,29 @@ func open(t *testing.T, dir string) objstore.StoreCloser {
 
 func TestConformance(t *testing.T) {
 	objstoretest.Run(t, func(t *testing.T) objstore.StoreCloser { return open(t, t.TempDir()) })
+}
+
+// Bytes that have changed since their sums were taken are not stored: either sum tells, and the CRC-32C alone where both
+// are known (A7).
+func TestA7_ChangedBytesAreNotStored(t *testing.T) {
+	s := open(t, t.TempDir())
+	right := objstore.Bytes(bytes.Repeat([]byte("0123456789"), 100_000))
+	for name, change := range map[string]func(*objstore.Source){
+		"both sums": func(*objstore.Source) {},
+		"CRC-32C":   func(src *objstore.Source) { src.SHA256 = [32]byte{} },
+		"SHA-256":   func(src *objstore.Source) { src.CRC32C = 0 },
+	} {
+		src := right
+		change(&src)
+		require.NoError(t, s.Put(t.Context(), "right", src, objstore.PutOptions{}), name)
+		src.ReaderAt = bytes.NewReader(bytes.Repeat([]byte("0123456798"), 100_000))
+		require.ErrorIs(t, s.Put(t.Context(), "wrong", src, objstore.PutOptions{}), objstore.ErrSource, name)
+		src.ReaderAt = strings.NewReader("short")
+		require.ErrorIs(t, s.Put(t.Context(), "wrong", src, objstore.PutOptions{}), objstore.ErrSource, name)
+	}
+	all, err := s.List(t.Context(), "", "", 10)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
 }
 
 // What a killed process left half-written is no object and goes at a later start; what may be another

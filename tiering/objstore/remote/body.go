@@ -90,5 +90,10 @@ func (b *body) digests() (sha, crc string, err error) {
 	if _, err := b.Seek(0, io.SeekStart); err != nil {
 		return "", "", err
 	}
-	return hex.EncodeToString(s.Sum(nil)), base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, c.Sum32())), nil
+	return hex.EncodeToString(s.Sum(nil)), base64CRC(c.Sum32()), nil
+}
+
+// base64CRC is a CRC-32C as the services write it.
+func base64CRC(sum uint32) string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum))
 }

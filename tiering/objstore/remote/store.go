@@ -109,7 +109,10 @@ func (s *Store) send(src objstore.Source, off, n int64, request func(PutRequest)
 	r := PutRequest{Body: b, Size: n}
 	whole := n == src.Size && src.SHA256 != [32]byte{}
 	var err error
-	if s.opts.NativeChecksums || !whole {
+	switch {
+	case whole && src.CRC32C != 0:
+		r.CRC32C = base64CRC(src.CRC32C)
+	case s.opts.NativeChecksums || !whole:
 		r.SHA256, r.CRC32C, err = b.digests()
 	}
 	if whole {
