@@ -14,8 +14,10 @@ func (e TooFewBrokersError) Error() string {
 	return fmt.Sprintf("replication factor %d is larger than the %d live brokers", e.Want, e.Live)
 }
 
-// Place puts rf replicas of each of n partitions on live brokers, preferred leaders round-robin from
-// first on, neighbours taken from alternating racks. rf 0 or below means min(3, live).
+// Place puts rf replicas of each of n partitions on live brokers. Preferred leaders go round-robin from first on. Each further
+// replica goes to the rack that has fewest of the partition's replicas, there to the broker that was given fewest, and of equal
+// ones to the next in turn; the turn moves on with each round over the brokers, so that a broker's leaderships fail over to many.
+// rf 0 or below means min(3, live).
 func Place(live []catalog.Broker, n, rf, first int) ([][]catalog.BrokerID, error) {
 	if rf <= 0 {
 		rf = min(3, max(1, len(live)))
@@ -24,13 +26,42 @@ func Place(live []catalog.Broker, n, rf, first int) ([][]catalog.BrokerID, error
 		return nil, TooFewBrokersError{Want: rf, Live: len(live)}
 	}
 	order := byRack(live)
+	given := make([]int, len(order))
 	out := make([][]catalog.BrokerID, n)
 	for i := range out {
+		turn := first + i
+		taken, racks := map[int]bool{}, map[string]int{}
 		for r := range rf {
-			out[i] = append(out[i], order[(first+i+r)%len(order)].ID)
+			at := turn % len(order)
+			if r > 0 {
+				at = nextReplica(order, turn+1+i/len(order), taken, racks, given)
+			}
+			taken[at] = true
+			racks[order[at].Rack]++
+			given[at]++
+			out[i] = append(out[i], order[at].ID)
 		}
 	}
 	return out, nil
+}
+
+// nextReplica is the index in order of the broker that a partition's next replica goes to, seen from index from on.
+func nextReplica(order []catalog.Broker, from int, taken map[int]bool, racks map[string]int, given []int) int {
+	best := -1
+	for step := range order {
+		at := (from + step) % len(order)
+		if taken[at] {
+			continue
+		}
+		if best >= 0 {
+			here, there := racks[order[at].Rack], racks[order[best].Rack]
+			if here > there || here == there && given[at] >= given[best] {
+				continue
+			}
+		}
+		best = at
+	}
+	return best
 }
 
 // byRack orders brokers so that neighbours are in different racks as far as that can be.

@@ -96,10 +96,51 @@ func TestPlacement(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, [][]catalog.BrokerID{{1, 3}, {3, 2}, {2, 4}, {4, 1}}, got, "leaders spread, neighbours in other racks")
 
+	got, err = Place([]catalog.Broker{b(1, ""), b(2, ""), b(3, "")}, 6, 2, 0)
+	require.NoError(t, err)
+	require.Equal(t, [][]catalog.BrokerID{{1, 2}, {2, 3}, {3, 1}, {1, 3}, {2, 1}, {3, 2}}, got, "who dies leaves its leaderships to more than one")
+
 	_, err = Place([]catalog.Broker{b(1, "")}, 1, 2, 0)
 	require.ErrorAs(t, err, &TooFewBrokersError{})
 
 	got, err = Place([]catalog.Broker{b(1, "")}, 2, 0, 0)
 	require.NoError(t, err)
 	require.Equal(t, [][]catalog.BrokerID{{1}, {1}}, got, "the default factor is what there is, at most 3")
+}
+
+// Racks of any sizes: a partition has its replicas in as many racks as there are replicas or racks, leaders are even, and so are
+// replicas where racks do not forbid it.
+func TestPlacementSpreadsOverUnequalRacks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var live []catalog.Broker
+		racks := map[catalog.BrokerID]string{}
+		sizes := map[string]int{}
+		for id := range catalog.BrokerID(rapid.IntRange(1, 9).Draw(t, "brokers")) {
+			racks[id] = rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "rack")
+			sizes[racks[id]]++
+			live = append(live, catalog.Broker{ID: id, Rack: racks[id]})
+		}
+		rf := rapid.IntRange(1, len(live)).Draw(t, "replication factor")
+		rounds := rapid.IntRange(1, 6).Draw(t, "rounds")
+		placed, err := Place(live, rounds*len(live), rf, rapid.IntRange(0, 100).Draw(t, "first"))
+		require.NoError(t, err)
+		leads, holds := map[catalog.BrokerID]int{}, map[catalog.BrokerID]int{}
+		for _, replicas := range placed {
+			in, ids := map[string]int{}, map[catalog.BrokerID]bool{}
+			for _, id := range replicas {
+				in[racks[id]]++
+				ids[id] = true
+				holds[id]++
+			}
+			leads[replicas[0]]++
+			require.Len(t, ids, rf, "replicas on different brokers")
+			require.Len(t, in, min(rf, len(sizes)), "racks of %v", replicas)
+		}
+		for _, b := range live {
+			require.Equal(t, rounds, leads[b.ID], "leaderships of %d", b.ID)
+			if len(sizes) == 1 {
+				require.InDelta(t, rounds*rf, holds[b.ID], 2, "replicas of %d", b.ID)
+			}
+		}
+	})
 }
