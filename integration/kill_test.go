@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"tidemark/integration/harness"
 )
 
-// A broker is killed again and again while records come in and segments go out: no acknowledged record is lost, none
+// A15: a broker is killed again and again while records come in and segments go out: no acknowledged record is lost, none
 // is there twice, and after the grace the bucket holds what the catalog names.
-func TestKilledWhileProducingAndUploading(t *testing.T) {
+func TestA15_KilledWhileProducingAndUploading(t *testing.T) {
 	t.Run("Postgres and S3", func(t *testing.T) {
 		stores := harness.RealStores(t)
 		killAgainAndAgain(t, harness.Serve(t, stores, harness.Options{}), stores)
@@ -29,6 +31,7 @@ func killAgainAndAgain(t *testing.T, n *harness.Node, stores harness.Stores) {
 		l.goesOn(rand.IntN(1500)) // the moment of death is chance
 		n.Kill()
 		n.Start()
+		require.NoError(t, untieredIsLocal(n, "soak"), "the local log begins no later than the tier ends")
 	}
 	l.flows(30*time.Second, "produce after the last start")
 	l.end(60 * time.Second)
