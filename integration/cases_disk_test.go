@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -14,44 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sys/unix"
 
 	"tidemark/integration/checker"
 	"tidemark/integration/harness"
 	"tidemark/integration/s3proxy"
 )
 
-// onSmallDisk runs body in a process of its own, with a file system of so many MiB that nobody else sees mounted on
-// a folder.
-func onSmallDisk(t *testing.T, mib int, body func(dir string)) {
-	const inside = "TIDEMARK_TEST_MOUNTS"
-	if os.Getenv(inside) == t.Name() {
-		dir := filepath.Join(t.TempDir(), "disk")
-		require.NoError(t, os.Mkdir(dir, 0o777))
-		require.NoError(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
-		require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)))
-		t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-		body(dir)
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
-	cmd.Env = append(os.Environ(), inside+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	t.Logf("%s", out)
-}
-
 // L1, H18: the bucket is away until the disk reaches its first mark: produce is refused with an error that clients
 // retry, all else goes on, and when the bucket is back the disk empties and produce is accepted by itself. Then
 // something else fills the disk to the last byte and the broker is killed: it starts, moves its data out and serves.
 func TestL1_H18_FullDisk(t *testing.T) {
-	onSmallDisk(t, 128, func(disk string) {
+	harness.OnSmallDisk(t, 128, func(disk string) {
 		stores := harness.RealStores(t)
 		n := harness.Serve(t, stores, harness.Options{Dir: filepath.Join(disk, "data")})
 		n.CreateTopic(t, "full", 1, "segment.bytes", "1048576", "local.retention.bytes", "1", "retention.ms", "-1")
@@ -60,7 +32,7 @@ func TestL1_H18_FullDisk(t *testing.T) {
 		model := checker.NewLog()
 		cl := n.Client(t, kgo.RecordRetries(0), kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()))
 		require.ErrorIs(t, fill(t, cl, model), kerr.KafkaStorageError)
-		free := freeOn(t, disk)
+		free := harness.FreeOn(t, disk)
 		t.Logf("produce is refused after %d records, %d KiB are free", model.Count(), free>>10)
 		require.Greater(t, free, int64(128<<20/20), "the second mark is not reached by clients")
 		harness.Holds(t, 2*time.Second, "nothing that is nowhere else is freed, and nothing is appended", func() error {
@@ -88,7 +60,7 @@ func TestL1_H18_FullDisk(t *testing.T) {
 
 // L1: the same for a broker whose catalog lies on the full disk too.
 func TestL1_DevStartsOnAFullDisk(t *testing.T) {
-	onSmallDisk(t, 96, func(disk string) {
+	harness.OnSmallDisk(t, 96, func(disk string) {
 		n := harness.Dev(t, harness.Options{Dir: filepath.Join(disk, "data")})
 		n.CreateTopic(t, "full", 1)
 		model := checker.NewLog()
@@ -156,11 +128,4 @@ func fillDisk(t *testing.T, dir string) {
 			chunk = chunk[:len(chunk)/2]
 		}
 	}
-}
-
-func freeOn(t *testing.T, dir string) int64 {
-	t.Helper()
-	var st unix.Statfs_t
-	require.NoError(t, unix.Statfs(dir, &st))
-	return int64(st.Bavail) * st.Bsize
 }

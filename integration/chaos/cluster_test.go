@@ -54,6 +54,7 @@ type cluster struct {
 // options of a cluster.
 type options struct {
 	env  map[string]string // variables of all brokers
+	dirs map[int]string    // data folders of some brokers, by their numbers
 	down bool              // the brokers are not started
 }
 
@@ -68,7 +69,7 @@ func startCluster(t *testing.T, o options) *cluster {
 	endpoint, err := url.Parse(srv.Endpoint)
 	require.NoError(t, err)
 	for id := 1; id <= brokers; id++ {
-		c.add(id, srv, endpoint.Host, o.env)
+		c.add(id, srv, endpoint.Host, o)
 	}
 	t.Cleanup(c.heal)
 	for _, m := range c.members {
@@ -87,7 +88,7 @@ func startCluster(t *testing.T, o options) *cluster {
 }
 
 // add makes one member, not started.
-func (c *cluster) add(id int, srv testenv.S3Server, s3addr string, env map[string]string) {
+func (c *cluster) add(id int, srv testenv.S3Server, s3addr string, o options) {
 	m := &member{id: id}
 	m.catalog = pgproxy.Start(c.t, c.postgres.Addr())
 	m.bucket = netproxy.Start(c.t, netproxy.Options{Upstream: s3addr})
@@ -99,10 +100,10 @@ func (c *cluster) add(id int, srv testenv.S3Server, s3addr string, env map[strin
 		"TIDEMARK_BROKER_ID": strconv.Itoa(id), "TIDEMARK_RACK": fmt.Sprintf("rack-%d", id), "TIDEMARK_LOG_LEVEL": "info",
 		"TIDEMARK_BALANCE_DELAY": "3s", "TIDEMARK_AUTO_CREATE_TOPICS": "false",
 	}
-	for k, v := range env {
+	for k, v := range o.env {
 		own[k] = v
 	}
-	m.Node = harness.Serve(c.t, stores, harness.Options{Down: true, Env: own})
+	m.Node = harness.Serve(c.t, stores, harness.Options{Down: true, Env: own, Dir: o.dirs[id]})
 	internal := "127.0.0.1:" + strconv.Itoa(harness.FreePort(c.t))
 	m.clients = netproxy.Start(c.t, netproxy.Options{Upstream: m.Kafka})
 	m.peers = netproxy.Start(c.t, netproxy.Options{Upstream: internal, Name: replicaName})
@@ -136,6 +137,7 @@ func (c *cluster) client(opts ...kgo.Opt) *kgo.Client {
 	cl, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(c.seeds...), kgo.MetadataMinAge(100 * time.Millisecond), kgo.DialTimeout(2 * time.Second),
 		kgo.RequestTimeoutOverhead(5 * time.Second), kgo.RetryTimeout(60 * time.Second),
+		kgo.UnknownTopicRetries(-1), // a new topic reaches every broker within its next pull
 		kgo.RetryBackoffFn(func(tries int) time.Duration {
 			return min(time.Duration(tries)*50*time.Millisecond, 250*time.Millisecond)
 		}),

@@ -32,7 +32,7 @@ func (c *cluster) throttledMove(t *testing.T, side string) {
 	r, err := c.adm.CreateTopic(t.Context(), 1, 2, map[string]*string{"remote.storage.enable": &no}, topic)
 	require.NoError(t, err)
 	require.NoError(t, r.Err)
-	cl := c.client(kgo.DefaultProduceTopic(topic), kgo.UnknownTopicRetries(-1), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	cl := c.client(kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	produce := func(records int) {
 		for range records {
 			cl.Produce(t.Context(), &kgo.Record{Value: make([]byte, 16<<10)}, func(_ *kgo.Record, err error) {
