@@ -42,10 +42,11 @@ func newBallast(dir string) (*ballast, error) {
 	return &ballast{file: f}, f.Truncate(holeSize)
 }
 
-// fill reads from a hole, which the kernel keeps like any file's pages.
+// fill reads from a hole, which the kernel keeps like any file's pages; twice what is free at most, since others may free
+// as fast as it fills.
 func (b *ballast) fill() error {
 	block := make([]byte, 1<<20)
-	for meminfo("MemFree") > freeEnough {
+	for left := 2 * meminfo("MemFree"); left > 0 && meminfo("MemFree") > freeEnough; left -= 64 << 20 {
 		for range 64 {
 			if _, err := b.file.ReadAt(block, b.at); err != nil {
 				return err
