@@ -55,9 +55,18 @@ func byHand(t *testing.T, n *harness.Node, stores harness.Stores, topic string) 
 }
 
 // An object is removed, a byte of another flipped, a third one put by hand: verify names each, and reads fail there
-// and nowhere else.
+// and nowhere else, whatever drives the bucket.
 func TestVerifyNamesWhatIsWrongAndReadsFailOnlyThere(t *testing.T) {
-	stores := harness.RealStores(t)
+	for driver, stores := range map[string]func(*testing.T) harness.Stores{
+		"s3":    func(t *testing.T) harness.Stores { return harness.RealStores(t) },
+		"minio": func(t *testing.T) harness.Stores { return harness.RealStores(t).ByMinIO() },
+		"file":  func(t *testing.T) harness.Stores { return harness.FolderStores(t) },
+	} {
+		t.Run(driver, func(t *testing.T) { damaged(t, stores(t)) })
+	}
+}
+
+func damaged(t *testing.T, stores harness.Stores) {
 	n := harness.Serve(t, stores, harness.Options{})
 	coldTens(t, n, "v", 61)
 	coldTens(t, n, "sound", 21)
