@@ -72,6 +72,7 @@ type Store interface {
 	Controllers
 	Rewinds
 	LostSegments
+	Resignations
 	Inventory
 	Restores
 	// Close ends all connections; calls in flight fail.

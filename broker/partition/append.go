@@ -120,7 +120,7 @@ func (p *Partition) appendFailed(err error) error {
 		p.env.metrics.logFailures.Inc()
 		if !p.failed.Swap(true) {
 			p.out.Error("the local log has failed; the partition is not served by this process any more", "error", err)
-			p.env.logFailed(p, err)
+			p.env.logFailed()
 		}
 	case errors.Is(err, hotlog.ErrDiskFull):
 		p.env.pressure.full()

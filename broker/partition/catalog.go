@@ -20,6 +20,8 @@ type Catalog interface {
 	MoveStart(ctx context.Context, p catalog.PartitionID, g catalog.Guard, o record.Offset) (catalog.Bounds, bool, error)
 	// AlterISR changes in-sync sets by compare-and-set and returns the rows as they stand now (H7).
 	AlterISR(ctx context.Context, b catalog.BrokerID, inc catalog.Incarnation, epochs []record.Epoch, cs []catalog.ISRChange) ([]catalog.Partition, error)
+	// Resign takes this broker out of partitions whose log has failed (H28).
+	Resign(ctx context.Context, b catalog.BrokerID, inc catalog.Incarnation, ps []catalog.PartitionID) error
 	// LostPartitions lists the partitions of which the catalog has lost rows (H3).
 	LostPartitions(ctx context.Context) ([]catalog.PartitionID, error)
 	// Time is the database's clock (R13).

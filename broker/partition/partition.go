@@ -72,8 +72,8 @@ type environment struct {
 	lagMax    time.Duration // replica.lag.time.max.ms
 	poke      func()        // wakes the housekeeping
 	pokeISR   func()        // wakes the loop that changes in-sync sets
-	logFailed func(p *Partition, err error)
-	doubt     func() // wakes the loop that asks the catalog who leads
+	logFailed func()        // a log has failed for good (H28)
+	doubt     func()        // wakes the loop that asks the catalog who leads
 }
 
 func newPartition(id catalog.PartitionID, name string, cfg topicconfig.Topic, l *hotlog.Log, env *environment, out *slog.Logger) *Partition {

@@ -128,6 +128,9 @@ func (s *Set) settleOne(ctx context.Context, w wanted, lost lostRows) error {
 	}
 	self := catalog.Member{Broker: s.opts.Broker, Incarnation: s.opts.Incarnation}
 	p.eligible.Store(slices.Contains(w.row.ISR, self) || slices.Contains(w.row.ELR, self))
+	if err := p.resigned(); err != nil {
+		return err
+	}
 	if w.row.Leader != catalog.NoBroker {
 		p.Follow(w.row)
 		return nil

@@ -1,6 +1,7 @@
 package partition_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -271,12 +272,38 @@ func TestH17_AFalseAlarmCostsALookAtTheCatalog(t *testing.T) {
 	require.Equal(t, record.Epoch(0), one.part().LeaderEpoch())
 }
 
-func TestH28_ABrokerWhoseLogFailedHandsOver(t *testing.T) {
-	w := newWorld(t, 2)
+// The partition resigns, and only it: the broker goes on with what it has besides.
+func TestH28_APartitionWhoseLogFailedResigns(t *testing.T) {
+	w := newWorld(t, 3)
 	w.create(nil)
-	one := w.nodes[1]
+	one, two := w.nodes[1], w.nodes[2]
+	one.write("v0")
 	one.part().BreakLog()
-	require.ErrorIs(t, <-one.ended, hotlog.ErrFailed, "the broker ends, and gives everything up")
+	w.until(func() bool {
+		row := w.row()
+		return row.Leader == catalog.NoBroker && len(row.ISR) == 2 && len(row.ELR) == 0
+	}, "broker 1 is out of leadership and sets")
+	w.elect(2, 2, 3)
+	w.until(func() bool { return two.produce(-1, patience, batch("v1")).ErrorCode == 0 }, "2 leads")
+	w.until(func() bool { return errors.Is(one.set.Offline()[w.id()], hotlog.ErrFailed) }, "it is told that the partition is not served")
+	require.Equal(t, []catalog.PartitionID{w.id()}, one.set.Failed())
+	require.Equal(t, record.NoEpoch, one.part().LeaderEpoch())
+	select {
+	case err := <-one.ended:
+		t.Fatalf("the broker has ended: %v", err)
+	default:
+	}
+
+	two.part().BreakLog() // a second one: the last in-sync replica but one
+	w.until(func() bool { return len(w.row().ISR) == 1 && w.row().Leader == catalog.NoBroker }, "broker 2 resigns too")
+	w.elect(3, 3)
+	three := w.nodes[3]
+	w.until(func() bool { return three.part().LeaderEpoch() != record.NoEpoch }, "3 leads")
+	three.part().BreakLog()
+	before := w.row()
+	three.set.Resign(t.Context())
+	require.Equal(t, before, w.row(), "nobody else has its records: it keeps its place")
+
 	one.kill()
 	data, err := hotlog.OpenDataDir(hotlog.DataDirOptions{Path: one.dir})
 	require.NoError(t, err)

@@ -65,7 +65,6 @@ type Set struct {
 	isrAway bool // the last change of in-sync sets got no answer; only runISR uses it
 	doubts  chan struct{}
 	inDoubt atomic.Bool // a leadership may be in doubt
-	broken  chan error  // a log of a partition that others can lead has failed
 	notices notices
 	savedHW map[catalog.PartitionID]record.Offset // as the last life left them; not changed
 
@@ -101,7 +100,7 @@ func NewSet(o SetOptions) *Set {
 		o.LagMax = 30 * time.Second
 	}
 	s := &Set{
-		opts: o, wake: make(chan struct{}, 1), wakeISR: make(chan struct{}, 1), doubts: make(chan struct{}, 1), broken: make(chan error, 1),
+		opts: o, wake: make(chan struct{}, 1), wakeISR: make(chan struct{}, 1), doubts: make(chan struct{}, 1),
 		notices: notices{wake: make(chan struct{}, 1)}, pool: fetcher.New(o.Replication),
 		parts: map[catalog.PartitionID]*Partition{}, want: map[catalog.PartitionID]wanted{},
 		fails: map[catalog.PartitionID]error{},
@@ -194,7 +193,7 @@ func (s *Set) publishLocked() {
 }
 
 // Run does the housekeeping of all partitions until ctx ends: rolls, flushes, freeing, retention, following, in-sync
-// sets, and whatever Reconcile could not do at once. It fails if the log of a replicated partition has failed.
+// sets, resignations, and whatever Reconcile could not do at once.
 func (s *Set) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runLocal(ctx) })
@@ -202,14 +201,6 @@ func (s *Set) Run(ctx context.Context) error {
 	g.Go(func() error { return s.pool.Run(ctx) })
 	g.Go(func() error { return s.runISR(ctx) })
 	g.Go(func() error { return s.runHW(ctx) })
-	g.Go(func() error {
-		select {
-		case err := <-s.broken:
-			return err
-		case <-ctx.Done():
-			return nil
-		}
-	})
 	g.Go(func() error { return s.runDoubts(ctx) })
 	g.Go(func() error { return s.runNotices(ctx) })
 	return g.Wait()
@@ -233,6 +224,7 @@ func (s *Set) runLocal(ctx context.Context) error {
 		if now-lastSettle >= round {
 			lastSettle = now
 			s.settle(ctx)
+			s.resign(ctx)
 			if s.env.pressure.measure() {
 				s.touchAll()
 			}

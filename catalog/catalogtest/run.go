@@ -18,7 +18,7 @@ func Run(t *testing.T, open func(t *testing.T) catalog.Store) {
 		"cluster": clusterStories, "brokers": brokerStories, "topics": topicStories, "states": stateStories,
 		"elections": electionStories, "segments": segmentStories, "uploads": uploadStories, "removals": removalStories,
 		"replicas": replicaStories, "moves": moveStories, "rewinds": rewindStories, "controllers": controllerStories, "jobs": jobStories, "offsets": offsetStories, "races": raceStories, "model": modelStories,
-		"lost": lostStories, "inventory": inventoryStories, "restore": restoreStories,
+		"lost": lostStories, "resignations": resignStories, "inventory": inventoryStories, "restore": restoreStories,
 	}
 	for group, stories := range groups {
 		t.Run(group, func(t *testing.T) {
