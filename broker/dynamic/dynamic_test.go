@@ -66,7 +66,7 @@ func TestWhatIsNoDynamicSettingIsRefused(t *testing.T) {
 	s, err := Open(&memory{})
 	require.NoError(t, err)
 	for sentence, c := range map[string]topicconfig.Change{
-		"is read-only":                        set("log.retention.ms", "1"),
+		"cannot be changed":                   set("log.retention.ms", "1"),
 		"Not a number of type LONG":           set(topicconfig.LeaderThrottledRate, "fast"),
 		"Value must be at least 0":            set(topicconfig.LeaderThrottledRate, "-1"),
 		"append and subtract are not allowed": {Name: topicconfig.LeaderThrottledRate, Op: topicconfig.Append, Value: "1"},

@@ -35,6 +35,11 @@ func beginIncrementalAlterConfigs(h *Handlers, ctx context.Context, _ *wire.Conn
 		if err != nil {
 			return err
 		}
+		for _, c := range changes {
+			if !topicconfig.IsDynamic(c.Name) {
+				return h.readOnly(names[i].kind, names[i].name)
+			}
+		}
 		return h.Dynamic.Alter(ctx, changes, r.ValidateOnly)
 	})
 	for i, n := range names {

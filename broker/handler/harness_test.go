@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tidemark/broker/config"
+	"tidemark/broker/dynamic"
 	"tidemark/broker/group"
 	"tidemark/broker/metadata"
 	"tidemark/broker/partition"
@@ -166,10 +167,12 @@ func build(t *testing.T, environ ...string) *house {
 	require.NoError(t, err)
 	cluster, err := store.Cluster(ctx)
 	require.NoError(t, err)
+	settings, err := dynamic.Open(&storedSettings{})
+	require.NoError(t, err)
 	h.handlers = New(Options{
 		Broker: 1, Cluster: cluster, Config: cfg, Defaults: &defaults, Metadata: h.follower, Groups: groups,
 		Partitions: partition.NewSet(partition.SetOptions{Broker: 1, Log: log, Registerer: h.registry}),
-		Controller: elections{}, Catalog: h.store, Log: log, Registerer: h.registry,
+		Controller: elections{}, Catalog: h.store, Dynamic: settings, Log: log, Registerer: h.registry,
 	})
 	h.serve(server, groups)
 	return h

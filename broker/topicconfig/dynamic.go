@@ -22,6 +22,9 @@ var dynamicTable = map[string]*Definition{
 	},
 }
 
+// IsDynamic reports whether tools can change a setting of a running broker; all others are variables of the process.
+func IsDynamic(name string) bool { return dynamicTable[name] != nil }
+
 // ApplyDynamic makes new values of a broker's dynamic settings from the present ones and a request's changes. It reports
 // every fault, each an ErrInvalid. Deleting what is not set is no fault.
 func ApplyDynamic(values map[string]string, changes []Change) (map[string]string, error) {
@@ -42,8 +45,7 @@ func ApplyDynamic(values map[string]string, changes []Change) (map[string]string
 func applyDynamic(out map[string]string, c Change) error {
 	def, ok := dynamicTable[c.Name]
 	if !ok {
-		return refuse("The broker config %s is read-only: set the broker's TIDEMARK_ variable "+
-			"(DescribeConfigs names it, `tidemark config` explains it) and restart the broker.", c.Name)
+		return refuse("The broker config %s cannot be changed while the broker runs.", c.Name)
 	}
 	switch c.Op {
 	case Set:
