@@ -14,13 +14,16 @@ func (e TooFewBrokersError) Error() string {
 	return fmt.Sprintf("replication factor %d is larger than the %d live brokers", e.Want, e.Live)
 }
 
+// DefaultFactor is the replication factor of a topic that asks for none, where nothing else is set.
+func DefaultFactor(live int) int { return min(3, max(1, live)) }
+
 // Place puts rf replicas of each of n partitions on live brokers. Preferred leaders go round-robin from first on. Each further
 // replica goes to the rack that has fewest of the partition's replicas, there to the broker that was given fewest, and of equal
 // ones to the next in turn; the turn moves on with each round over the brokers, so that a broker's leaderships fail over to many.
-// rf 0 or below means min(3, live).
+// rf 0 or below means DefaultFactor.
 func Place(live []catalog.Broker, n, rf, first int) ([][]catalog.BrokerID, error) {
 	if rf <= 0 {
-		rf = min(3, max(1, len(live)))
+		rf = DefaultFactor(len(live))
 	}
 	if len(live) < rf {
 		return nil, TooFewBrokersError{Want: rf, Live: len(live)}

@@ -151,7 +151,7 @@ func (c Config) BrokerFacts() topicconfig.BrokerFacts {
 		DefaultReplication: c.Topics.DefaultReplication,
 		MaxConnections:     c.Network.MaxConnections, MaxConnectionsPerIP: c.Network.MaxConnectionsPerIP,
 		ConnectionIdle: c.Network.ConnectionIdle, SendBuffer: int64(c.Network.SendBuffer), MaxRequestBytes: int64(c.Network.MaxRequestBytes),
-		RequestMemory: int64(c.Network.ProduceMemory), FetchMaxBytes: int64(c.Network.FetchMaxBytes),
+		ProduceMemory: int64(c.Network.ProduceMemory), FetchMaxBytes: int64(c.Network.FetchMaxBytes),
 		FetchSessions: c.Network.FetchSessions, UploadBytesPerSecond: int64(c.Tier.UploadBandwidth),
 		OffsetsRetention: c.Groups.OffsetsRetention, OffsetMetadataMax: c.Groups.OffsetMetadataMax,
 		GroupRebalanceDelay: c.Groups.InitialRebalanceDelay, GroupMinSession: c.Groups.MinSession,

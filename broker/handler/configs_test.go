@@ -118,6 +118,7 @@ func TestU3_BrokersAreDescribedUnderKafkasNames(t *testing.T) {
 		require.True(t, got[name].ReadOnly)
 	}
 	require.Equal(t, "true", *got["auto.create.topics.enable"].Value)
+	require.Equal(t, "1", *got["default.replication.factor"].Value, "what a topic here gets, where nothing is set")
 	require.Empty(t, describe(h, broker, "").Configs)
 	require.Equal(t, kerr.InvalidRequest.Code, describe(h, broker, "2").ErrorCode)
 	require.Equal(t, kerr.InvalidRequest.Code, describe(h, broker, "one").ErrorCode)

@@ -8,6 +8,7 @@ import (
 
 	"tidemark/broker/metadata"
 	"tidemark/broker/topicconfig"
+	"tidemark/replication"
 )
 
 // describe answers all configs of a resource.
@@ -28,6 +29,9 @@ func (h *Handlers) describe(kind kmsg.ConfigResourceType, name string) ([]topicc
 		}
 		facts := h.Config.BrokerFacts()
 		facts.Dynamic = h.Dynamic.Values()
+		if facts.DefaultReplication <= 0 {
+			facts.DefaultReplication = replication.DefaultFactor(len(h.Metadata.Image().Brokers()))
+		}
 		return h.Defaults.DescribeBroker(facts), nil
 	case kmsg.ConfigResourceTypeGroupConfig:
 		if name == "" {

@@ -23,7 +23,7 @@ type BrokerFacts struct {
 	ConnectionIdle       time.Duration
 	MaxRequestBytes      int64
 	SendBuffer           int64 // 0: the system's own
-	RequestMemory        int64
+	ProduceMemory        int64
 	FetchMaxBytes        int64
 	OffsetsRetention     time.Duration
 	OffsetMetadataMax    int
@@ -123,7 +123,7 @@ var brokerFacts = []fact{
 		return f.SendBuffer
 	})},
 	{"socket.request.max.bytes", Int, "TIDEMARK_MAX_REQUEST_BYTES", number(func(f BrokerFacts) int64 { return f.MaxRequestBytes })},
-	{"queued.max.request.bytes", Long, "TIDEMARK_REQUEST_MEMORY", number(func(f BrokerFacts) int64 { return f.RequestMemory })},
+	{"queued.max.request.bytes", Long, "TIDEMARK_PRODUCE_MEMORY", number(func(f BrokerFacts) int64 { return f.ProduceMemory })},
 	{"fetch.max.bytes", Int, "TIDEMARK_FETCH_MAX_BYTES", number(func(f BrokerFacts) int64 { return f.FetchMaxBytes })},
 	{"max.incremental.fetch.session.cache.slots", Int, "TIDEMARK_FETCH_SESSIONS", number(func(f BrokerFacts) int { return f.FetchSessions })},
 	{"replica.lag.time.max.ms", Long, "TIDEMARK_REPLICA_LAG_MAX", millis(func(f BrokerFacts) time.Duration { return f.ReplicaLagMax })},

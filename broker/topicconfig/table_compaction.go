@@ -25,7 +25,7 @@ var replicationTable = []Definition{
 	{Name: "min.insync.replicas", Type: Int, Default: "1", valid: atLeast(1), BrokerName: "min.insync.replicas",
 		Doc: "Replicas that must have a record before acks=all is answered. If nothing sets it: 2 where a topic has three replicas or more, else 1.",
 		set: func(t *Topic, v value) { t.MinInsyncReplicas = int(v.num) }},
-	{Name: "unclean.leader.election.enable", Type: Boolean, Default: "false", valid: anything, Effect: Later,
+	{Name: "unclean.leader.election.enable", Type: Boolean, Default: "false", valid: anything,
 		BrokerName: "unclean.leader.election.enable",
 		Doc:        "Whether a replica that may lack acknowledged records may lead when no other is left.",
 		set:        func(t *Topic, v value) { t.UncleanLeaderElectionEnable = v.flag }},

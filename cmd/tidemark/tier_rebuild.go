@@ -34,7 +34,7 @@ func (c *command) rebuild() *cobra.Command {
 			return c.rebuildCatalog(ctx, cfg)
 		},
 	}
-	cmd.Flags().StringVar(&dev.DataDir, "data", "", "folder of a `tidemark dev` broker")
+	cmd.Flags().StringVar(&dev.DataDir, "data", "", "`folder` of a broker that ran as tidemark dev")
 	return cmd
 }
 

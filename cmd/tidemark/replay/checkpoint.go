@@ -99,7 +99,7 @@ func OpenCheckpoint(path string, spec Spec) (*Checkpoint, error) {
 	if c.lock, err = os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(c.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := holdAlone(c.lock); err != nil {
 		_ = c.lock.Close()
 		return nil, fmt.Errorf("%w: %s", ErrHeld, path)
 	}
@@ -224,10 +224,29 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// holdAlone locks a file that its last holder removes: what was locked must still be what its name leads to.
+func holdAlone(f *os.File) error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return err
+	}
+	held, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(f.Name())
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(held, named) {
+		return os.ErrNotExist
+	}
+	return nil
+}
+
 // Close lets another process have the checkpoint.
 func (c *Checkpoint) Close() error {
 	if c.lock == nil {
 		return nil
 	}
-	return c.lock.Close()
+	return errors.Join(os.Remove(c.lock.Name()), c.lock.Close())
 }
