@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -225,7 +227,8 @@ func (w *rebuiltWorld) rebuild(stores harness.Stores, url string, killed time.Du
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, harness.Binary(w.t), "tier", "rebuild", "--json")
-	cmd.Env = append(os.Environ(), "TIDEMARK_CATALOG_URL="+url, "TIDEMARK_OBJECT_STORE_URL="+stores.ObjectsURL)
+	others := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TIDEMARK_") })
+	cmd.Env = append(others, "TIDEMARK_CATALOG_URL="+url, "TIDEMARK_OBJECT_STORE_URL="+stores.ObjectsURL)
 	var out, diag bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &diag
 	began := time.Now()
