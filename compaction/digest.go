@@ -22,11 +22,16 @@ type stream struct {
 func (s *stream) next(ctx context.Context) (bool, error) {
 	var err error
 	s.key, s.last, s.tomb, err = s.r.Next(ctx)
-	if errors.Is(err, io.EOF) {
+	if ended(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
+
+// errBound: the rest of the digests is not asked for.
+var errBound = errors.New("compaction: the digests that are asked for end here")
+
+func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, errBound) }
 
 // before orders streams by key, the newest object first among equals.
 func (s *stream) before(o *stream) bool {

@@ -7,6 +7,8 @@ type row struct {
 	catalog.Segment
 	// due: it has been clean for delete.retention.ms, so what waits in it may go.
 	due bool
+	// aside: the pass neither reads nor changes it.
+	aside bool
 	// bereft: the pass takes records of a transaction whose marker lies here, so the marker's wait begins.
 	bereft bool
 	// after says what is to be noted when the pass is through.

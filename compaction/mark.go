@@ -108,6 +108,9 @@ func (p *pass) merge(ctx context.Context, m *marking, buffer, begin, end int) er
 		if (i < begin || i >= end) && (i < m.from || i >= m.to) {
 			continue
 		}
+		if p.rows[i].aside {
+			continue
+		}
 		o, err := p.object(ctx, i)
 		if err != nil {
 			return err
@@ -216,5 +219,5 @@ func (c countedDigests) Next(ctx context.Context) ([16]byte, record.Offset, bool
 }
 
 func (p *pass) countDigests(o Object, buffer int) DigestReader {
-	return countedDigests{o.ReadDigests(buffer), &p.done.Read}
+	return countedDigests{o.ReadDigests([16]byte{}, buffer), &p.done.Read}
 }

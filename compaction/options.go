@@ -28,6 +28,9 @@ type Options struct {
 	Workers int
 	// Memory bounds what one worker holds besides the object that it makes, bytes [64 MiB].
 	Memory int64
+	// Samples is how many digests of an average object a pass looks at before it decides which objects it reads
+	// [4096]; where all objects have hardly more it reads all.
+	Samples int
 	// Lease is how long a job's lease must stand still before another takes it [10 s]; it is raised five
 	// times as often.
 	Lease time.Duration
@@ -57,6 +60,7 @@ func (o *Options) Validate() error {
 	}
 	orDefault(&o.Workers, 1)
 	orDefault(&o.Memory, 64<<20)
+	orDefault(&o.Samples, 4096)
 	orDefault(&o.Lease, 10*time.Second)
 	orDefault(&o.Pause, time.Second)
 	orDefault(&o.MergePause, 5*time.Minute)

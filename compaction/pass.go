@@ -16,6 +16,7 @@ type pass struct {
 	job     catalog.Job
 	policy  Policy
 	memory  int64 // for marks and streams
+	samples int   // see Options.Samples
 	rows    []row
 	opened  []Object // of rows, nil until it is needed
 	cleaned func(catalog.PartitionID, record.Offset)
@@ -35,7 +36,7 @@ type Done struct {
 }
 
 func newPass(o *Options, j catalog.Job, policy Policy, rows []catalog.Segment, now int64) *pass {
-	p := &pass{catalog: o.Catalog, objects: o.Objects, job: j, policy: policy, memory: o.Memory, cleaned: o.Cleaned}
+	p := &pass{catalog: o.Catalog, objects: o.Objects, job: j, policy: policy, memory: o.Memory, samples: o.Samples, cleaned: o.Cleaned}
 	for _, r := range rows {
 		p.rows = append(p.rows, row{Segment: r, due: dueAt(r, policy) <= now})
 	}
@@ -47,6 +48,9 @@ func newPass(o *Options, j catalog.Job, policy Policy, rows []catalog.Segment, n
 // that were dirty still are.
 func (p *pass) compact(ctx context.Context) error {
 	if err := p.index(ctx); err != nil {
+		return err
+	}
+	if err := p.choose(ctx); err != nil {
 		return err
 	}
 	for from := 0; from < len(p.rows); {

@@ -31,8 +31,8 @@ type Object interface {
 	Digests() (n int64, ok bool)
 	// Aborted lists the aborted transactions that have a record or their marker in it.
 	Aborted() producer.AbortedList
-	// ReadDigests reads the digest block, about buffer bytes a GET.
-	ReadDigests(buffer int) DigestReader
+	// ReadDigests reads the digest block from the first key on that is not below from, about buffer bytes a GET.
+	ReadDigests(from [16]byte, buffer int) DigestReader
 	// ReadBatches reads all of it.
 	ReadBatches() BatchReader
 	// Producers is the producers' state at its end.
@@ -40,7 +40,7 @@ type Object interface {
 }
 
 // DigestReader gives the last committed record of each key, by rising key. io.EOF comes after the block's
-// checksum was found right.
+// checksum was found right, if all of it was read.
 type DigestReader interface {
 	Next(ctx context.Context) (key [16]byte, last record.Offset, tombstone bool, err error)
 }

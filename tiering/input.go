@@ -3,11 +3,13 @@ package tiering
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
 	"hash/crc32"
 	"io"
+	"math"
 
 	"tidemark/catalog"
 	"tidemark/record"
@@ -87,18 +89,31 @@ type DigestReader struct {
 	buf   []byte
 	rest  []byte // of buf
 	at    int64  // in the block, of what is read next
-	left  int64  // digests
 	crc   uint32
 	last  [16]byte
 	begun bool
+	from  [16]byte // keys below are passed over
+	part  bool     // not all of the block is read: its checksum tells nothing
 }
 
-// ReadDigests begins to read the digest block, buffer bytes with each GET.
-func (in *Input) ReadDigests(buffer int) *DigestReader {
+// ReadDigests begins to read the digest block, buffer bytes with each GET, from the first key on that is not below from.
+// Keys are uniform, so where that lies is known but for a little.
+func (in *Input) ReadDigests(from [16]byte, buffer int) *DigestReader {
 	b, _ := in.tail.Block(object.BlockDigests)
 	size := int64(max(buffer, object.DigestSize) / object.DigestSize * object.DigestSize)
 	n, _ := in.Digests()
-	return &DigestReader{in: in, block: b, left: n, buf: make([]byte, min(size, max(n, 1)*object.DigestSize)+object.DigestHeader)}
+	r := &DigestReader{in: in, block: b, buf: make([]byte, min(size, max(n, 1)*object.DigestSize)+object.DigestHeader), from: from}
+	if at := r.about(n); at > 0 {
+		r.part, r.at = true, object.DigestHeader+at*object.DigestSize
+	}
+	return r
+}
+
+// about is a digest that in all likelihood lies below the one where reading begins: four standard deviations below the
+// place where uniform keys have it.
+func (r *DigestReader) about(n int64) int64 {
+	place := float64(n) * float64(binary.BigEndian.Uint64(r.from[:])) / math.MaxUint64
+	return max(int64(place-4*math.Sqrt(float64(n))-1), 0)
 }
 
 // Next returns the next key, the offset of its last committed record, and whether that is a tombstone;
@@ -111,16 +126,23 @@ func (r *DigestReader) Next(ctx context.Context) (key [16]byte, last record.Offs
 	}
 	d := object.ParseDigest(r.rest)
 	r.rest = r.rest[object.DigestSize:]
+	if r.part && !r.begun && string(d.Key[:]) > string(r.from[:]) {
+		r.part, r.at, r.rest, r.crc = false, 0, nil, 0 // begun too far above: all of it then
+		return r.Next(ctx)
+	}
 	if r.begun && string(d.Key[:]) <= string(r.last[:]) {
 		return key, 0, false, inputError(r.in.row, fmt.Errorf("%w: digests do not rise", object.ErrFormat))
 	}
 	r.last, r.begun = d.Key, true
+	if string(d.Key[:]) < string(r.from[:]) {
+		return r.Next(ctx)
+	}
 	return d.Key, r.in.row.Base + record.Offset(d.Delta), d.Tombstone, nil
 }
 
 func (r *DigestReader) fill(ctx context.Context) error {
 	if r.at >= r.block.Length {
-		if r.block.Flags != 0 || r.crc != r.block.CRC {
+		if r.block.Flags != 0 || r.crc != r.block.CRC && !r.part {
 			return inputError(r.in.row, fmt.Errorf("%w: checksum of the digests", object.ErrFormat))
 		}
 		return io.EOF

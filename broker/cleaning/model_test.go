@@ -41,6 +41,7 @@ func TestModelOfCompaction(t *testing.T) {
 		p.DeleteRetentionMs = rapid.SampledFrom([]int64{0, 50, 150}).Draw(t, "delete retention")
 		p.ObjectBytes = rapid.SampledFrom([]int64{300, 2000, 1 << 20}).Draw(t, "object bytes")
 		i.memory = rapid.SampledFrom([]int64{1, 40 << 10, 1 << 20}).Draw(t, "memory")
+		i.samples = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "samples")
 		i.digests = rapid.IntRange(0, 5).Draw(t, "was a topic that deletes") > 0
 		i.live()
 		keys := rapid.SampledFrom([]int{3, 6, 60}).Draw(t, "keys") - 1

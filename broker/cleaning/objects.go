@@ -58,8 +58,8 @@ type live struct {
 	pace *pace.Pace
 }
 
-func (l live) ReadDigests(buffer int) compaction.DigestReader {
-	return &pacedDigests{l.Input.ReadDigests(buffer), debt{pace: l.pace}}
+func (l live) ReadDigests(from [16]byte, buffer int) compaction.DigestReader {
+	return &pacedDigests{l.Input.ReadDigests(from, buffer), debt{pace: l.pace}}
 }
 
 func (l live) ReadBatches() compaction.BatchReader {

@@ -357,6 +357,46 @@ func TestP6_SmallMemoryMakesMorePassesAndTheSameResult(t *testing.T) {
 	}
 }
 
+// A pass reads the objects that new ones have taken enough from, or have a tombstone for, and of the others a sample.
+func TestAPassReadsWhatNewRowsMeet(t *testing.T) {
+	i := newSea(t).island(t)
+	i.policy.MinDirtyRatio, i.policy.ObjectBytes, i.samples = 0.01, 1, 20
+	i.live()
+	objects, each := 30, 2000
+	for o := range objects {
+		kvs := make([]string, each)
+		for k := range kvs {
+			kvs[k] = fmt.Sprintf("k%d-%d=1", o, k)
+		}
+		i.object(kvs...)
+	}
+	require.NoError(t, i.pass())
+	before := i.rows()
+	kvs := []string{"k12-77", "k29-78"}
+	for k := range each / 2 {
+		kvs = append(kvs, fmt.Sprintf("k7-%d=2", k))
+	}
+	kvs = append(kvs, "k3-5=2")
+	i.object(kvs...)
+	i.disk.read = 0
+	require.NoError(t, i.pass())
+	rewritten := i.rows()[7].Bytes + before[7].Bytes + 2*(before[12].Bytes+before[29].Bytes)
+	t.Logf("read %d bytes; all digests are %d, what was rewritten %d", i.disk.read, 20*objects*each, rewritten)
+	var changed []int
+	for n, r := range i.rows()[:objects] {
+		if r.ID != before[n].ID {
+			changed = append(changed, n)
+		}
+	}
+	require.Equal(t, []int{7, 12, 29}, changed)
+	require.Less(t, i.disk.read-rewritten, int64(20*objects*each/2))
+	r := i.sound()
+	require.Equal(t, objects*each-each/2-2+len(kvs), r.records, "k3-5 is left for later")
+	i.later(200)
+	require.NoError(t, i.pass())
+	require.Equal(t, r.records-2, i.sound().records, "the tombstones have gone")
+}
+
 func TestMinAndMaxCompactionLag(t *testing.T) {
 	i := story(t)
 	i.policy.ObjectBytes = 1

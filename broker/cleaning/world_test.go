@@ -145,6 +145,7 @@ type memStore struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	hurt    func(key string, b []byte) // what a GET does to the bytes
+	stall   func(key string)           // is called before a PUT is stored
 	// Bytes that went through.
 	read, put int64
 }
@@ -153,6 +154,9 @@ func (m *memStore) Put(_ context.Context, key string, src objstore.Source, _ obj
 	b := make([]byte, src.Size)
 	if n, err := src.ReadAt(b, 0); int64(n) < src.Size {
 		return err
+	}
+	if m.stall != nil {
+		m.stall(key)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,6 +211,7 @@ type island struct {
 	guard   catalog.Guard
 	policy  compaction.Policy
 	memory  int64
+	samples int
 	worker  *compaction.Worker
 	workers int64
 
@@ -270,7 +275,7 @@ func (i *island) live() {
 	}
 	var err error
 	i.worker, err = compaction.NewWorker(compaction.Options{
-		Catalog: &deeds{i.cat, i.sea}, Objects: Objects{Tier: i.tier}, Broker: catalog.NoBroker, Incarnation: inc, Memory: i.memory,
+		Catalog: &deeds{i.cat, i.sea}, Objects: Objects{Tier: i.tier}, Broker: catalog.NoBroker, Incarnation: inc, Memory: i.memory, Samples: i.samples,
 		MergeAge: time.Nanosecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(i.t, err)
