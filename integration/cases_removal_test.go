@@ -44,8 +44,8 @@ func TestD4_RetentionUnderAReader(t *testing.T) {
 	agree(t, n, stores)
 }
 
-// D6: DeleteRecords above what is tiered stays, over kills and lost caches.
-func TestD6_DeletedRecordsStayDeleted(t *testing.T) {
+// D6, A17: DeleteRecords above what is tiered stays, over kills and lost caches.
+func TestD6_A17_DeletedRecordsStayDeleted(t *testing.T) {
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	tens(t, n, "d6", 1)

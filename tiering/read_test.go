@@ -339,8 +339,8 @@ func TestL9_ColdReadsAreBounded(t *testing.T) {
 	require.LessOrEqual(t, most.Load(), int32(3))
 }
 
-// TestRowsServeWhileTheCatalogIsAway: known rows go on serving; unknown ones are storage errors (R8, R16).
-func TestRowsServeWhileTheCatalogIsAway(t *testing.T) {
+// TestH32_RowsServeWhileTheCatalogIsAway: known rows go on serving; unknown ones are storage errors (R8, R16).
+func TestH32_RowsServeWhileTheCatalogIsAway(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.RowTTL = time.Nanosecond })
 	l := r.lead(0, func(l *memLog) { l.segments(1) })
 	r.tiered(0, 10)

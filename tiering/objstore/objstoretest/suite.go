@@ -30,7 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) objstore.StoreCloser) {
 		{"J13: only plain keys are taken", plainKeys},
 		{"J7: a source that is too short fails at once and leaves nothing", shortSource},
 		{"a cancelled context ends every call", cancelled},
-		{"a body that does not fit its SHA-256 is not taken", wrongDigest},
+		{"P10: a PUT is signed with the SHA-256 that is there: a body that does not fit it is not taken", wrongDigest},
 		{"many callers at once", manyCallers},
 	} {
 		t.Run(c.name, func(t *testing.T) {
