@@ -61,9 +61,9 @@ func (b *bench) cold(ctx context.Context) error {
 	if _, err := p.start(ctx); err != nil {
 		return err
 	}
-	defer func() { p.stop(syscall.SIGTERM) }()
 	r := row{Kind: kindConsume, Client: "raw", Size: 1024, Partitions: coldPartitions, Codec: "none", Acks: "all"}
 	c := &coldRun{job: job{row: r, peer: p, s: b.s, topic: coldTopic, values: payload(r.Size)}, gateway: g}
+	defer func() { c.peer.stop(syscall.SIGTERM) }()
 	b.say("filling the cold topic")
 	if err := c.fill(ctx); err != nil {
 		return err
@@ -85,7 +85,8 @@ func (b *bench) cold(ctx context.Context) error {
 				way.Streams, way.Link, last(way.Bare), last(way.Ours), last(way.Gets), last(way.CPU))
 		}
 	}
-	return nil
+	c.peer.stop(syscall.SIGTERM)
+	return b.beside(ctx, c)
 }
 
 func last(all []float64) float64 { return all[len(all)-1] }
@@ -174,8 +175,8 @@ func (c *coldRun) restart(ctx context.Context) error {
 	return c.peer.settle(ctx)
 }
 
-// tiered describes a broker whose objects are in the gateway.
-func (b *bench) tiered(g *gateway) (*peer, error) {
+// tiered describes a broker whose objects are in the gateway; more are variables of its own.
+func (b *bench) tiered(g *gateway, more ...string) (*peer, error) {
 	dir := filepath.Join(b.s.Dir, "tiered")
 	binary, err := tidemarkBinary(b.s, dir)
 	if err != nil {
@@ -200,7 +201,7 @@ func (b *bench) tiered(g *gateway) (*peer, error) {
 		launch: func(*peer) (servers, error) {
 			store := fmt.Sprintf("s3://%s/tide?region=us-east-1&path_style=true&endpoint=%s", coldBucket, url.QueryEscape("http://"+g.front))
 			return start(1, func(int) (*process, error) {
-				return spawn(dir+".log", append(env, "TIDEMARK_OBJECT_STORE_URL="+store), binary, "serve")
+				return spawn(dir+".log", append(append(env, more...), "TIDEMARK_OBJECT_STORE_URL="+store), binary, "serve")
 			})
 		},
 	}, nil

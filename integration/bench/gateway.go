@@ -136,4 +136,5 @@ and its client. Medians of up to %d runs.
 			median(way.Gets), median(way.CPU))
 	}
 	b.WriteString("\n")
+	r.Beside.write(b, r.s)
 }

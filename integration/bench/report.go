@@ -21,6 +21,7 @@ type report struct {
 	Lines  []*line
 	Lives  map[string]*life
 	Cold   *coldResult
+	Beside *besideResult
 	Cut    int // the round in which the time was over; 0: never
 	Faults []string
 	// ColdFault says why there is no cold replay.

@@ -13,10 +13,10 @@ import (
 type settings struct {
 	Full     bool           // BENCH_FULL: the whole matrix instead of the selection
 	Cluster  bool           // BENCH_CLUSTER: three brokers each, instead of one
-	Seconds  float64        // BENCH_SECONDS: counted time of one run (10; cluster: 8; quick: 3)
+	Seconds  float64        // BENCH_SECONDS: counted time of one run (6; full: 10; cluster: 8; quick: 3)
 	Ramp     float64        // BENCH_RAMP: running in before it, seconds (1)
 	Runs     int            // BENCH_RUNS: runs of a row on each broker (5; cluster: 2)
-	SideRuns int            // BENCH_SIDE_RUNS: runs of the rows that vary one thing (2)
+	SideRuns int            // BENCH_SIDE_RUNS: runs of the rows that vary one thing (1; full, cluster: 2)
 	Rows     *regexp.Regexp // BENCH_ROWS: names of the rows to measure (all)
 	Peers    *regexp.Regexp // BENCH_PEERS: kafka, tidemark or both
 	Budget   time.Duration  // BENCH_BUDGET: no run begins after it (45m; full: none; cluster: 12m)
@@ -33,17 +33,17 @@ type settings struct {
 func load() (settings, error) {
 	e := environment{}
 	s := settings{Full: os.Getenv("BENCH_FULL") != "", Cluster: os.Getenv("BENCH_CLUSTER") != ""}
-	budget, data, seconds, runs := "45m", 2e9, 10.0, 5.0
+	budget, data, seconds, runs, sides := "45m", 2e9, 6.0, 5.0, 1.0
 	if s.Cluster {
-		budget, seconds, runs = "12m", 8, 2
+		budget, seconds, runs, sides = "12m", 8, 2, 2
 	}
 	if s.Full {
-		budget, data = "1000h", 20e9
+		budget, data, seconds, sides = "1000h", 20e9, 10, 2
 	}
 	s.Seconds = e.number("BENCH_SECONDS", seconds)
 	s.Ramp = e.number("BENCH_RAMP", 1)
 	s.Runs = int(e.number("BENCH_RUNS", runs))
-	s.SideRuns = int(e.number("BENCH_SIDE_RUNS", min(2, float64(s.Runs))))
+	s.SideRuns = int(e.number("BENCH_SIDE_RUNS", min(sides, float64(s.Runs))))
 	s.Rows = e.pattern("BENCH_ROWS")
 	s.Peers = e.pattern("BENCH_PEERS")
 	s.Budget = e.duration("BENCH_BUDGET", budget)
