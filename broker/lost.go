@@ -26,7 +26,7 @@ const (
 // what it was. A lost publish alone moves no version, so the mark does not tell of it.
 type lostWatch struct {
 	record *published.Record
-	doubt atomic.Bool // something has said that the catalog may have lost commits
+	doubt  atomic.Bool // something has said that the catalog may have lost commits
 
 	// What only keepMember touches, once Run has begun.
 	marked, quiet bool      // what the doubt was already raised for
