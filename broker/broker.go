@@ -150,6 +150,10 @@ func (b *Broker) openTier(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	holds, err := holdsObjects(ctx, b.opts.Catalog)
+	if err != nil {
+		return err
+	}
 	counts := objstore.NewMetrics(b.opts.Registry)
 	var bandwidth [len(objstore.Classes)]int64
 	bandwidth[objstore.Upload] = int64(t.UploadBandwidth)
@@ -161,7 +165,7 @@ func (b *Broker) openTier(ctx context.Context) error {
 		Store: limiter.For(objstore.ColdRead, bucket), UploadStore: limiter.For(objstore.Upload, bucket),
 		RewriteStore: limiter.For(objstore.Compaction, bucket), RemoveStore: b.custody.store, MayCollect: b.custody.mayRemove,
 		Catalog: b.opts.Catalog, Cache: b.chunks,
-		Cluster: b.cluster.ID, Generation: b.cluster.Generation,
+		Cluster: b.cluster.ID, Generation: b.cluster.Generation, Holds: holds,
 		TailBytes: int64(t.TailCacheBytes), ReadConcurrency: t.ColdReads, ReadTimeout: t.ColdReadTimeout,
 		Journal: b.lost.record, WentBack: func() { b.lost.doubt.Store(true) },
 		UploadConcurrency: t.UploadConcurrency, Grace: t.GCGrace, Logger: b.log, Metrics: b.opts.Registry,

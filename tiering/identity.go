@@ -24,6 +24,9 @@ type clusterFile struct {
 	Generation int64  `json:"generation"`
 }
 
+// errEmptyBucket is a bucket that is not there yet, for whoever knows that it has been written to.
+var errEmptyBucket = errors.New("there is no " + identityKey + " in it, although the catalog names objects: is its disk mounted, are bucket and prefix the right ones?")
+
 // identity is whether the bucket is known to be this cluster's.
 type identity struct{ known atomic.Bool }
 
@@ -85,6 +88,8 @@ func (t *Tier) claim(ctx context.Context) error {
 		if f.Generation == t.o.Generation {
 			return nil
 		}
+	} else if t.o.Holds {
+		return errEmptyBucket
 	}
 	return t.writeIdentity(ctx, t.o.Generation)
 }

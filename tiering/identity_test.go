@@ -2,6 +2,7 @@ package tiering
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,4 +38,23 @@ func TestH2_TheGenerationOfTheBucketOnlyRises(t *testing.T) {
 	require.NoError(t, r.store.Store.Put(t.Context(), identityKey, objstore.Bytes([]byte(`{"cluster":"00"}`)), objstore.PutOptions{}))
 	_, err = Open(t.Context(), o)
 	require.ErrorIs(t, err, ErrOtherCluster)
+}
+
+// A bucket that is empty although the catalog names objects in it is the wrong one, or its disk is not mounted: nothing is
+// written to it, nothing read from it is lost, and tiering begins when the right one is there.
+func TestH22_AnEmptyBucketOfACatalogWithObjectsIsWaitedFor(t *testing.T) {
+	r := newRig(t, nil)
+	right := r.identity()
+	r.stop()
+	require.NoError(t, r.store.Store.Delete(t.Context(), identityKey))
+	r.opts.Holds = true
+	r.start()
+	require.False(t, r.tier.Ready())
+	_, err := r.store.Store.Stat(t.Context(), identityKey)
+	require.ErrorIs(t, err, objstore.ErrNotFound)
+	_, err = r.tier.Read(t.Context(), ReadRequest{Partition: r.p(0), Bound: 10, MaxBytes: 1})
+	require.ErrorIs(t, err, ErrStorage)
+
+	require.NoError(t, r.store.Store.Put(t.Context(), identityKey, objstore.Bytes([]byte(right)), objstore.PutOptions{}))
+	require.Eventually(t, r.tier.Ready, 30*time.Second, 10*time.Millisecond)
 }

@@ -44,6 +44,9 @@ type Options struct {
 	// the bucket must name it. Generation is the catalog's (H2).
 	Cluster    catalog.UUID
 	Generation int64
+	// Holds says that the catalog names objects. A bucket without cluster.json is then the wrong one, or its disk
+	// is not mounted: it is waited for, and nothing is written to it.
+	Holds bool
 
 	// TailBytes bounds the memory for parsed tails [64 MiB].
 	TailBytes int64
