@@ -24,6 +24,7 @@ const toolTimeout = 20 * time.Second
 type topics struct {
 	*command
 	bootstrap string
+	client    *kgo.Client // while with runs
 }
 
 func (c *command) topic() *cobra.Command {
@@ -44,6 +45,7 @@ func (t *topics) with(ctx context.Context, do func(context.Context, *kadm.Client
 		return usagef("--bootstrap %q: %w; write host:port", t.bootstrap, err)
 	}
 	defer cl.Close()
+	t.client = cl
 	ping, cancelPing := context.WithTimeout(ctx, 8*time.Second)
 	defer cancelPing()
 	if err := cl.Ping(ping); err != nil {
@@ -121,6 +123,7 @@ func (t *topics) create() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				awaitSeen(ctx, t.client, args[0])
 				l := topicLine{args[0], catalog.UUID(r.ID).String(), int(r.NumPartitions), int(r.ReplicationFactor)}
 				return t.print(l, func(tab *table) {
 					tab.line("Created %s: %d partition(s), %d replica(s), id %s.", l.Name, l.Partitions, l.Replicas, l.ID)
