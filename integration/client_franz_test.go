@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"tidemark/integration/checker"
 	"tidemark/integration/harness"
@@ -179,6 +180,13 @@ func franzAdmin(t *testing.T, n *harness.Node) {
 	dirs, err := adm.DescribeAllLogDirs(ctx, nil)
 	require.NoError(t, err)
 	require.NotEmpty(t, dirs)
+	disks := kmsg.NewPtrDescribeLogDirsRequest()
+	disks.Version = 4
+	resp, err := n.Raw(t).Do(disks)
+	require.NoError(t, err)
+	disk := resp.(*kmsg.DescribeLogDirsResponse).Dirs[0]
+	require.Positive(t, disk.UsableBytes)
+	require.Greater(t, disk.TotalBytes, disk.UsableBytes)
 	n.DeleteTopic(t, "franz-admin")
 	topics, err = kadm.NewClient(n.Client(t)).ListTopics(ctx) // a client of its own: this one has the topic in its cache
 	require.NoError(t, err)
