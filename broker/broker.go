@@ -206,7 +206,7 @@ func (b *Broker) openState(ctx context.Context) (err error) {
 	b.follower = metadata.NewFollower(b.opts.Catalog, &defaults, b.onImage, b.log)
 	b.follower.OnRewound(b.onRewound)
 	b.control = &controller{
-		store: b.opts.Catalog, member: b.member, self: b.self(), follower: b.follower, log: b.log,
+		store: b.opts.Catalog, member: b.member, self: b.self(), follower: b.follower, log: b.log, logEnds: b.parts.LogEnds,
 		metrics: newClusterMetrics(b.opts.Registry), balanceDelay: b.opts.Config.Broker.BalanceDelay, wake: make(chan struct{}, 1),
 	}
 	if err := errors.Join(b.reportLost(ctx, false), b.presentCopy(ctx), b.follower.Refresh(ctx)); err != nil {

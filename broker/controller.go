@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidemark/broker/metadata"
+	"tidemark/broker/partition"
 	"tidemark/catalog"
 	"tidemark/replication"
 )
@@ -31,6 +32,8 @@ type controller struct {
 	follower *metadata.Follower
 	log      *slog.Logger
 	metrics  *clusterMetrics
+	// logEnds asks replicas how far their logs reach, within a bound; partition.Set's.
+	logEnds func(ctx context.Context, ask []partition.LogEndAsk) map[catalog.PartitionID]replication.Logs
 	// balanceDelay is how long leaders or slots must be badly spread before they are moved.
 	balanceDelay time.Duration
 
@@ -119,8 +122,12 @@ func (c *controller) decide(ctx context.Context, term catalog.Controller) error 
 	brokers := replication.ByID(im.Registered())
 	ends := finishedMoves(im, brokers)
 	c.metrics.moved.Add(float64(len(ends)))
-	es := append(c.elections(im, brokers), ends...)
+	clean, lossy := c.elections(im, brokers)
+	es := append(clean, ends...)
 	moves := replication.AssignSlots(im.Slots(), brokers)
+	if len(es) == 0 && len(moves) == 0 && len(lossy) > 0 {
+		es = c.acceptLoss(ctx, lossy, brokers) // last, since it asks other brokers
+	}
 	if len(es) == 0 && len(moves) == 0 {
 		if es, moves = c.balance(im, brokers); len(es) == 0 && len(moves) == 0 {
 			return nil
@@ -161,30 +168,64 @@ func departure(im *metadata.Image) catalog.Departure {
 }
 
 func settingsOf(t *metadata.Topic) replication.Settings {
-	return replication.Settings{MinISR: t.Effective.MinInsyncReplicas, Unclean: t.Effective.UncleanLeaderElectionEnable}
+	return replication.Settings{MinISR: t.Effective.MinInsyncReplicas, Unclean: t.Effective.UncleanLeaderElectionEnable, Topic: t.Version}
 }
 
-// elections decides leaders for the partitions that have none.
-func (c *controller) elections(im *metadata.Image, brokers replication.Brokers) []catalog.Election {
-	var es []catalog.Election
+// elections decides leaders for the partitions that have none. lossy are those that only a replica from outside the
+// in-sync and the eligible set can lead, where the topic allows it.
+func (c *controller) elections(im *metadata.Image, brokers replication.Brokers) (clean []catalog.Election, lossy []leaderless) {
 	for _, t := range im.Topics() {
 		for _, p := range t.Partitions {
 			if p.Leader != catalog.NoBroker {
 				continue
 			}
-			e, loss, ok := replication.Elect(p, brokers, settingsOf(t))
-			if !ok {
-				continue
-			}
-			if loss == replication.NoLoss {
+			e, loss, ok := replication.Elect(p, brokers, settingsOf(t), nil)
+			switch {
+			case !ok:
+			case loss == replication.NoLoss:
 				c.metrics.clean.Inc()
-			} else {
-				c.metrics.mayLose.Inc()
-				c.log.Warn("electing a leader from outside the in-sync set: records that only its lost disk held are gone",
-					"topic", t.Name, "partition", p.ID.Partition, "leader", e.Leader, "tiered", p.Tiered)
+				clean = append(clean, e)
+			default:
+				lossy = append(lossy, leaderless{p, t.Name, settingsOf(t)})
 			}
-			es = append(es, e)
 		}
+	}
+	return clean, lossy
+}
+
+// leaderless is a partition without a leader, and the settings that an election of one goes by.
+type leaderless struct {
+	catalog.Partition
+	topic string
+	set   replication.Settings
+}
+
+// acceptLoss elects by how far the logs of the live replicas reach.
+func (c *controller) acceptLoss(ctx context.Context, ps []leaderless, brokers replication.Brokers) []catalog.Election {
+	var ask []partition.LogEndAsk
+	for _, p := range ps {
+		if replicas := replication.LogsDecide(p.Partition, brokers, p.set); len(replicas) > 0 {
+			ask = append(ask, partition.LogEndAsk{ID: p.ID, Topic: p.topic, Replicas: replicas})
+		}
+	}
+	var logs map[catalog.PartitionID]replication.Logs
+	if len(ask) > 0 {
+		logs = c.logEnds(ctx, ask)
+	}
+	var es []catalog.Election
+	for _, p := range ps {
+		e, loss, ok := replication.Elect(p.Partition, brokers, p.set, logs[p.ID])
+		if !ok {
+			continue
+		}
+		if loss == replication.NoLoss {
+			c.metrics.clean.Inc()
+		} else {
+			c.metrics.mayLose.Inc()
+			c.log.Warn("electing a leader from outside the in-sync set: records that only lost disks held are gone",
+				"topic", p.topic, "partition", p.ID.Partition, "leader", e.Leader, "tiered", p.Tiered, "logs", logs[p.ID].String())
+		}
+		es = append(es, e)
 	}
 	return es
 }

@@ -17,7 +17,8 @@ func (c *controller) ID() catalog.BrokerID {
 }
 
 // Elect elects leaders as an administrator asks: preferred ones where they are in sync, or, if loss is
-// accepted, any live replica of a partition that has no leader. errs has one entry per partition.
+// accepted, for a partition that has no leader the live replica whose log reaches farthest. errs has one entry per
+// partition.
 func (c *controller) Elect(ctx context.Context, ids []catalog.PartitionID, acceptLoss bool) (errs []error, err error) {
 	term, holds := c.member.controls()
 	if !holds {
@@ -26,15 +27,11 @@ func (c *controller) Elect(ctx context.Context, ids []catalog.PartitionID, accep
 	if err := c.follower.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	im := c.follower.Image()
-	brokers := replication.ByID(im.Registered())
-	errs = make([]error, len(ids))
 	var es []catalog.Election
-	for i, id := range ids {
-		e, err := askedElection(im, brokers, id, acceptLoss)
-		if errs[i] = err; err == nil {
-			es = append(es, e)
-		}
+	if im := c.follower.Image(); acceptLoss {
+		es, errs = c.electWithLoss(ctx, im, ids)
+	} else {
+		es, errs = electPreferred(im, ids)
 	}
 	changed, err := c.store.Elect(ctx, term, es)
 	if err != nil {
@@ -52,25 +49,41 @@ func (c *controller) Elect(ctx context.Context, ids []catalog.PartitionID, accep
 	return errs, c.follower.Refresh(ctx)
 }
 
-func askedElection(im *metadata.Image, brokers replication.Brokers, id catalog.PartitionID, acceptLoss bool) (catalog.Election, error) {
-	p, ok := im.Partition(id)
-	if !ok {
-		return catalog.Election{}, catalog.ErrUnknownTopic
-	}
-	if acceptLoss {
-		if p.Leader != catalog.NoBroker {
-			return catalog.Election{}, handler.ErrElectionNotNeeded
+// electWithLoss decides on those of the partitions that have no leader.
+func (c *controller) electWithLoss(ctx context.Context, im *metadata.Image, ids []catalog.PartitionID) ([]catalog.Election, []error) {
+	errs := make([]error, len(ids))
+	var without []leaderless
+	for i, id := range ids {
+		t, ok := im.TopicByID(id.Topic)
+		p, there := im.Partition(id)
+		switch {
+		case !ok || !there:
+			errs[i] = catalog.ErrUnknownTopic
+		case p.Leader != catalog.NoBroker:
+			errs[i] = handler.ErrElectionNotNeeded
+		default:
+			set := settingsOf(t)
+			set.Unclean = true
+			without = append(without, leaderless{p, t.Name, set})
 		}
-		if e, _, ok := replication.Elect(p, brokers, replication.Settings{MinISR: 1, Unclean: true}); ok {
-			return e, nil
+	}
+	return c.acceptLoss(ctx, without, replication.ByID(im.Registered())), errs
+}
+
+// electPreferred gives partitions to the first of their replicas where it is in sync.
+func electPreferred(im *metadata.Image, ids []catalog.PartitionID) (es []catalog.Election, errs []error) {
+	brokers := replication.ByID(im.Registered())
+	errs = make([]error, len(ids))
+	for i, id := range ids {
+		p, ok := im.Partition(id)
+		switch {
+		case !ok:
+			errs[i] = catalog.ErrUnknownTopic
+		case len(p.Replicas) > 0 && p.Leader == p.Replicas[0]:
+			errs[i] = handler.ErrElectionNotNeeded
+		default:
+			es = append(es, replication.Preferred([]catalog.Partition{p}, brokers)...)
 		}
-		return catalog.Election{}, handler.ErrNotElected
 	}
-	if len(p.Replicas) > 0 && p.Leader == p.Replicas[0] {
-		return catalog.Election{}, handler.ErrElectionNotNeeded
-	}
-	if es := replication.Preferred([]catalog.Partition{p}, brokers); len(es) == 1 {
-		return es[0], nil
-	}
-	return catalog.Election{}, handler.ErrNotElected
+	return es, errs
 }

@@ -26,8 +26,11 @@ func (s state) Readiness() (ready bool, reasons, warnings []string) {
 	if !b.serving.Load() {
 		return false, []string{"the broker does not serve its listeners"}, nil
 	}
-	if _, ok := b.follower.Image().Broker(b.id); !ok {
-		reasons = append(reasons, fmt.Sprintf("the cluster state that was pulled does not contain broker %d", b.id))
+	if self, ok := b.follower.Image().Broker(b.id); !ok || !self.Live || self.Incarnation != b.registered.Incarnation {
+		reasons = append(reasons, fmt.Sprintf("the cluster state that was pulled does not contain broker %d, or not this life of it", b.id))
+	}
+	if b.follower.Age() < leaseLength && !b.member.keeps() {
+		reasons = append(reasons, "the broker's lease has run out although the catalog answers: its data folder is too slow, or it has been taken out")
 	}
 	name := func(id catalog.PartitionID) string {
 		if t, ok := b.follower.Image().TopicByID(id.Topic); ok {

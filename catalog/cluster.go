@@ -40,6 +40,8 @@ type Broker struct {
 	Listeners   []Listener
 	// Live is false after a clean stop (Release) or once the controller has taken the broker out.
 	Live bool
+	// Leaving is set while a broker is being decommissioned: it gets no new replicas.
+	Leaving bool
 	// Lease is the number that the broker raises; who sees it stand still for its length on the own
 	// clock may take the broker out (R13).
 	Lease   int64
@@ -87,6 +89,9 @@ type Brokers interface {
 	// Release ends the lease at a clean stop: Live becomes false, slots and the controller's role are
 	// given up, leaderships end, and decide says who has what was left. In one transaction.
 	Release(ctx context.Context, id BrokerID, inc Incarnation, decide Departure) error
+	// SetLeaving says whether a broker is being decommissioned; registering again does not change it. ErrNotFound if it
+	// was never registered.
+	SetLeaving(ctx context.Context, id BrokerID, leaving bool) error
 	// Brokers lists all registered brokers, live or not.
 	Brokers(ctx context.Context) ([]Broker, error)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // BeginMove is the row of p once m has begun: replicas are the target and then what is to go. live says
-// whether a broker is. What an earlier move was adding and this one does not want is gone at once, from
+// whether a broker is, and may get replicas. What an earlier move was adding and this one does not want is gone at once, from
 // the sets too; a leader among it leads no more.
 func BeginMove(p Partition, m Move, live func(BrokerID) bool) (Partition, error) {
 	origin := without(p.Replicas, p.Adding)
@@ -25,7 +25,7 @@ func BeginMove(p Partition, m Move, live func(BrokerID) bool) (Partition, error)
 			return p, fmt.Errorf("%w: broker %d twice among the replicas of %s", ErrInvalid, b, p.ID)
 		}
 		if !slices.Contains(p.Replicas, b) && !live(b) {
-			return p, fmt.Errorf("%w: broker %d is not live and cannot get %s", ErrInvalid, b, p.ID)
+			return p, fmt.Errorf("%w: broker %d is not live, or leaves the cluster, and cannot get %s", ErrInvalid, b, p.ID)
 		}
 	}
 	p.Adding, p.Removing = without(target, origin), without(origin, target)

@@ -13,8 +13,10 @@ type ISRChange struct {
 	IfVersion Version
 	// ISR is the set as it is to be; the leader is in it.
 	ISR []Member
-	// MinISR is min.insync.replicas as the leader goes by it.
-	MinISR int
+	// MinISR is min.insync.replicas as the leader goes by it, IfTopic the version of the topic that it was read
+	// at: if the topic has changed since, nobody is eligible after the change (H6).
+	MinISR  int
+	IfTopic Version
 }
 
 // Replicas is what leaders change of their partitions' in-sync sets.
@@ -22,7 +24,7 @@ type Replicas interface {
 	// AlterISR applies the changes of one broker in one transaction, rows locked in order, the counter
 	// last. Entry i is guarded by (b, inc, epochs[i]) in its row. A member that was not in the set has to
 	// be live with its registered incarnation and one of the replicas (H4, KIP-903); else its entry is
-	// refused. The ELR follows by [NextELR]. It returns the rows as they stand now for every entry that
+	// refused. The ELR follows by [NextELR], also where the set stays. It returns the rows as they stand now for every entry that
 	// has one, in the order of the entries, changed or not: whoever finds what it asked for has it, also
 	// after an unclear COMMIT. ErrInvalid for a set that is empty or lacks the leader.
 	AlterISR(ctx context.Context, b BrokerID, inc Incarnation, epochs []record.Epoch, cs []ISRChange) ([]Partition, error)

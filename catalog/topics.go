@@ -52,9 +52,10 @@ type NewTopic struct {
 	ID      TopicID
 	Name    string
 	Configs map[string]string
-	// Place returns the replicas of each partition, the preferred leader first, given the live
-	// brokers as the catalog shows them in the same transaction. An error of Place is returned as is.
-	Place func(live []Broker) ([][]BrokerID, error)
+	// Place returns the replicas of each partition, the preferred leader first, given the registered brokers that
+	// may get replicas, live or not, as the catalog shows them in the same transaction. One replica of each
+	// partition must be on a live one. An error of Place is returned as is.
+	Place func(brokers []Broker) ([][]BrokerID, error)
 }
 
 // ConfigChange sets (Value != nil) or removes (nil) one override.
@@ -72,11 +73,11 @@ type Topics interface {
 	// garbage later, in steps (PurgeStep). Deleting a deleted id again succeeds; an id that never
 	// was is ErrUnknownTopic.
 	DeleteTopic(ctx context.Context, id TopicID) error
-	// AddPartitions raises the partition count; place gets the live brokers, as in NewTopic, and
-	// returns the replicas of the new partitions only. total ≤ the present count is ErrInvalid.
-	AddPartitions(ctx context.Context, id TopicID, total int, place func(live []Broker) ([][]BrokerID, error)) error
+	// AddPartitions raises the partition count; place is NewTopic's Place and returns the replicas
+	// of the new partitions only. total ≤ the present count is ErrInvalid.
+	AddPartitions(ctx context.Context, id TopicID, total int, place func(brokers []Broker) ([][]BrokerID, error)) error
 	// AlterConfigs applies the changes to the overrides; replace drops those not named first. A changed
-	// min.insync.replicas empties the topic's eligible sets.
+	// min.insync.replicas empties the topic's eligible sets; who decides by the value that was makes none (H6).
 	AlterConfigs(ctx context.Context, id TopicID, changes []ConfigChange, replace bool) error
 	// PurgeStep turns up to limit segment rows and intents of deleted topics into garbage rows and
 	// drops what is then empty; more says whether there is more to do (H33).
@@ -111,6 +112,9 @@ type Election struct {
 	Replicas []BrokerID
 	// IfVersion is the row's version that the decision was made on; another one skips the entry.
 	IfVersion Version
+	// IfTopic is the version of the topic that min.insync.replicas was read at: if the topic has changed since,
+	// nobody is eligible after an election that decides about it (H6).
+	IfTopic Version
 }
 
 // States is the pull side of the cluster state.

@@ -23,7 +23,7 @@ func Depart(l catalog.Left, of func(catalog.PartitionID) Settings) catalog.Given
 
 func depart(p catalog.Partition, leaving []catalog.BrokerID, bs Brokers, set Settings) (catalog.Election, bool) {
 	if p.Leader == catalog.NoBroker || slices.Contains(leaving, p.Leader) {
-		e, loss, ok := Elect(p, bs, set)
+		e, loss, ok := Elect(p, bs, set, nil)
 		// What may lose records is decided by the controller with open eyes, not while brokers leave.
 		return e, ok && loss == NoLoss
 	}
@@ -33,6 +33,6 @@ func depart(p catalog.Partition, leaving []catalog.BrokerID, bs Brokers, set Set
 		return catalog.Election{}, false
 	}
 	return catalog.Election{
-		ID: p.ID, Leader: p.Leader, ISR: isr, ELR: catalog.NextELR(p, isr, set.MinISR, bs.current), IfVersion: p.Version,
+		ID: p.ID, Leader: p.Leader, ISR: isr, ELR: catalog.NextELR(p, isr, set.MinISR, bs.current), IfVersion: p.Version, IfTopic: set.Topic,
 	}, true
 }

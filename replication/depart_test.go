@@ -90,7 +90,7 @@ func TestDepartureStories(t *testing.T) {
 func TestModel5_WhoLeavesAnOldIncarnationIsNotEligible(t *testing.T) {
 	bs := Brokers{1: {ID: 1, Incarnation: 1, Live: true}, 2: {ID: 2, Incarnation: 9, Live: true}}
 	p := catalog.Partition{Replicas: []catalog.BrokerID{1, 2}, ISR: set(t, "1 2@8")}
-	e, loss, ok := Elect(p, bs, Settings{MinISR: 2})
+	e, loss, ok := Elect(p, bs, Settings{MinISR: 2}, nil)
 	require.True(t, ok)
 	require.Equal(t, NoLoss, loss)
 	require.Equal(t, set(t, "1"), e.ISR)

@@ -4,7 +4,7 @@
 // Place in the house: it imports record and catalog; broker executes what it decides. What stands here
 // is pure: no clock, no I/O, no goroutine. The fetcher below it (package fetcher) moves the bytes.
 //
-//	Elect, Place     who leads, where replicas stand
+//	Elect, Place     who leads, where replicas stand; LogsDecide whose logs have to be asked before
 //	Followers        a leader's view: how far each follower is, the in-sync set and a change of it that is
 //	                 pending, what the high watermark may reach
 //	Truncation       a follower's conversation with a new leader about where their logs part

@@ -18,8 +18,9 @@ const (
 
 // Settings are what decisions about a partition need of its topic's configuration.
 type Settings struct {
-	MinISR  int  // min.insync.replicas
-	Unclean bool // unclean.leader.election.enable
+	MinISR  int             // min.insync.replicas
+	Unclean bool            // unclean.leader.election.enable
+	Topic   catalog.Version // of the topic that they were read from
 }
 
 // Brokers are the registered brokers, live or not.
@@ -43,10 +44,11 @@ func (bs Brokers) current(m catalog.Member) bool {
 func (bs Brokers) live(m catalog.Member) bool { return bs[m.Broker].Live && bs.current(m) }
 
 // Elect decides the leader of one partition that has none, or returns false if it has to stay
-// offline. Order: ISR, then ELR, then, if RF is 1 or unclean election is allowed, any live replica
-// (KIP-966; DESIGN §6). Members that are not live leave the ISR, for the ELR if it gets too small.
-func Elect(p catalog.Partition, bs Brokers, set Settings) (catalog.Election, Loss, bool) {
-	e := catalog.Election{ID: p.ID, IfVersion: p.Version}
+// offline. Order: ISR, then ELR, then, if RF is 1 or unclean election is allowed, the live replica whose log
+// reaches farthest (KIP-966; DESIGN §6), as far as logs tell. Members that are not live leave the ISR, for the ELR if it
+// gets too small.
+func Elect(p catalog.Partition, bs Brokers, set Settings, logs Logs) (catalog.Election, Loss, bool) {
+	e := catalog.Election{ID: p.ID, IfVersion: p.Version, IfTopic: set.Topic}
 	gone := func(m catalog.Member) bool { return !bs.live(m) }
 
 	inSync := slices.DeleteFunc(slices.Clone(p.ISR), gone)
@@ -65,13 +67,13 @@ func Elect(p catalog.Partition, bs Brokers, set Settings) (catalog.Election, Los
 	if len(p.Replicas) > 1 && !set.Unclean {
 		return catalog.Election{}, NoLoss, false
 	}
-	for _, r := range p.Replicas {
-		if b := bs[r]; b.Live {
-			e.Leader, e.ISR = r, []catalog.Member{{Broker: r, Incarnation: b.Incarnation}}
-			return e, MayLose, true
-		}
+	live := liveReplicas(p, bs)
+	if len(live) == 0 {
+		return catalog.Election{}, NoLoss, false
 	}
-	return catalog.Election{}, NoLoss, false
+	e.Leader = logs.longest(live)
+	e.ISR = []catalog.Member{{Broker: e.Leader, Incarnation: bs[e.Leader].Incarnation}}
+	return e, MayLose, true
 }
 
 // preferred is the first of replicas that is in ms; ms is not empty.

@@ -25,6 +25,7 @@ type Followers struct {
 	minISR   int           // the setting
 	replicas []catalog.BrokerID
 	isr      []catalog.Member
+	eligible bool // the catalog's row has an eligible set
 	version  catalog.Version
 	pending  *pending
 	progress []progress
@@ -65,7 +66,7 @@ type FollowersOptions struct {
 func NewFollowers(o FollowersOptions) *Followers {
 	f := &Followers{
 		self: o.Self, lagMax: o.LagMax, began: o.Began, minISR: o.MinISR,
-		replicas: o.Row.Replicas, isr: o.Row.ISR, version: o.Row.Version,
+		replicas: o.Row.Replicas, isr: o.Row.ISR, eligible: len(o.Row.ELR) > 0, version: o.Row.Version,
 	}
 	for _, m := range o.Row.ISR {
 		if m.Broker != o.Self.Broker {
@@ -120,9 +121,11 @@ func (f *Followers) EndOf(b catalog.BrokerID) record.Offset {
 }
 
 // Reach is what every other member that counts has: the high watermark may go to the smaller of it and the
-// leader's own end. NoOffset while it may not move at all, Unbounded if nobody else counts.
+// leader's own end. NoOffset while it may not move at all, Unbounded if nobody else counts. While the row has an
+// eligible set it does not move: who is in it is elected as one that has everything, by a min.insync.replicas that this
+// leader may not have read yet (H6).
 func (f *Followers) Reach() record.Offset {
-	if f.InSync() < f.MinISR() {
+	if f.eligible || f.InSync() < f.MinISR() {
 		return record.NoOffset
 	}
 	reach := f.reachOf(f.isr, Unbounded)
@@ -218,11 +221,15 @@ func (f *Followers) next(hw, end record.Offset, now time.Duration, mayShrink boo
 		next = slices.DeleteFunc(next, func(m catalog.Member) bool { return m.Broker == p.member.Broker })
 		next = append(next, p.member)
 	}
-	if slices.Equal(next, f.isr) || !slices.Contains(next, f.self) {
+	if !slices.Contains(next, f.self) || slices.Equal(next, f.isr) && !f.outgrown() {
 		return nil
 	}
 	return next
 }
+
+// outgrown: the set is large enough, and still there is an eligible set, left by another min.insync.replicas than the
+// one in force. Asking for the same set again empties it.
+func (f *Followers) outgrown() bool { return f.eligible && len(f.isr) >= f.MinISR() }
 
 // lags reports whether a member has not had the whole log for longer than it may.
 func (f *Followers) lags(m catalog.Member, end record.Offset, now time.Duration) bool {
@@ -254,7 +261,7 @@ func (f *Followers) Row(row catalog.Partition, now time.Duration) bool {
 		}
 	}
 	f.progress = slices.DeleteFunc(f.progress, func(p progress) bool { return !slices.Contains(row.Replicas, p.member.Broker) })
-	f.isr, f.version = row.ISR, row.Version
+	f.isr, f.eligible, f.version = row.ISR, len(row.ELR) > 0, row.Version
 	f.decided()
 	return true
 }

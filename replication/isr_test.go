@@ -238,3 +238,36 @@ func TestRowBringsWhatOthersChanged(t *testing.T) {
 	require.False(t, x.f.Row(old, x.now), "an older row says nothing")
 	require.Equal(t, 2, x.f.InSync())
 }
+
+// H6: a row that has an eligible set was decided by a min.insync.replicas above the number in sync, which the leader may
+// not have read yet. HW stands until the set is empty.
+func TestH6_TheHighWatermarkStandsWhileSomebodyIsEligible(t *testing.T) {
+	one, two := catalog.Member{Broker: 1, Incarnation: 1}, catalog.Member{Broker: 2, Incarnation: 1}
+	row := catalog.Partition{Leader: 1, Replicas: []catalog.BrokerID{1, 2}, ISR: []catalog.Member{one, two}, Version: 5}
+	f := replication.NewFollowers(replication.FollowersOptions{Self: one, Row: row, MinISR: 1, LagMax: time.Second})
+	f.Fetched(two, 10, 10, 0)
+	if f.Reach() != 10 {
+		t.Fatalf("reach %d", f.Reach())
+	}
+	row.ISR, row.ELR, row.Version = []catalog.Member{one}, []catalog.Member{two}, 6
+	f.Row(row, 0)
+	if f.Reach() != record.NoOffset {
+		t.Fatalf("reach %d with one in sync, one eligible, min.insync.replicas 1", f.Reach())
+	}
+	// By its own settings the set is large enough: it asks for the same again, which empties the eligible set.
+	c, ok := f.Plan(10, 12, 0, true)
+	if !ok || c.IfVersion != 6 || len(c.ISR) != 1 {
+		t.Fatalf("asks %v, %v", c, ok)
+	}
+	row.ELR, row.Version = nil, 7
+	f.Answered(row, 0)
+	if f.Reach() != replication.Unbounded || f.Pending() {
+		t.Fatalf("reach %d, pending %v", f.Reach(), f.Pending())
+	}
+	f.SetMinISR(2)
+	row.ELR, row.Version = []catalog.Member{two}, 8
+	f.Row(row, 0)
+	if _, ok := f.Plan(10, 12, 0, true); ok {
+		t.Fatal("one of two is not enough: the eligible set is right")
+	}
+}

@@ -23,7 +23,7 @@ func FinishMove(p catalog.Partition, bs Brokers, set Settings) (catalog.Election
 	after := p
 	after.Replicas = target
 	e := catalog.Election{ID: p.ID, Leader: p.Leader, ISR: isr, ELR: catalog.NextELR(after, isr, set.MinISR, bs.current),
-		Replicas: target, IfVersion: p.Version}
+		Replicas: target, IfVersion: p.Version, IfTopic: set.Topic}
 	if goes(p.Leader) {
 		e.Leader = preferred(target, isr).Broker
 	}

@@ -112,6 +112,10 @@ func (h *Handlers) listOffset(ctx context.Context, r *kmsg.ListOffsetsRequest, t
 	if err != nil {
 		return none, err
 	}
+	if r.ReplicaID == partition.AnyReplica && q.Timestamp == askLatest { // the end of this replica's own log, whoever leads
+		end, err := p.LogEnd()
+		return partition.TimePoint{Offset: end.End, Timestamp: record.NoTimestamp, Epoch: end.Epoch}, err
+	}
 	client := record.NoEpoch
 	if r.Version >= 4 {
 		client = record.Epoch(q.CurrentLeaderEpoch)

@@ -11,6 +11,7 @@ import (
 	"tidemark/broker/topicconfig"
 	"tidemark/broker/wire"
 	"tidemark/catalog"
+	"tidemark/replication"
 )
 
 // CreateTopics (key 19), versions 0–7.
@@ -28,8 +29,9 @@ func beginCreateTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire
 	ctx, cancel := bounded(ctx, r.TimeoutMillis)
 	defer cancel()
 
-	// A broker that has just come counts at once. Without an answer the plan is made on what is known.
-	_ = h.Metadata.Refresh(ctx)
+	// A broker that has just come counts at once. Without an answer the plan is made on what is known, save that
+	// brokers are missing.
+	stale := h.Metadata.Refresh(ctx)
 	count := map[string]int{}
 	for _, t := range r.Topics {
 		count[t.Topic]++
@@ -41,7 +43,7 @@ func beginCreateTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire
 		switch n {
 		case 0: // answered at its first entry
 		case 1:
-			e := h.createTopic(ctx, t, r.ValidateOnly)
+			e := h.createTopic(ctx, t, r.ValidateOnly, stale)
 			created = created || (e.ErrorCode == 0 && !r.ValidateOnly)
 			resp.Topics = append(resp.Topics, e)
 		default:
@@ -67,8 +69,12 @@ func topicRefused(name string, err error) kmsg.CreateTopicsResponseTopic {
 	return e
 }
 
-func (h *Handlers) createTopic(ctx context.Context, t kmsg.CreateTopicsRequestTopic, validateOnly bool) kmsg.CreateTopicsResponseTopic {
+// createTopic makes one topic; stale says why the brokers that are known may be too few.
+func (h *Handlers) createTopic(ctx context.Context, t kmsg.CreateTopicsRequestTopic, validateOnly bool, stale error) kmsg.CreateTopicsResponseTopic {
 	p, err := h.planTopic(h.Metadata.Image(), t)
+	if stale != nil && lacksBrokers(err) {
+		err = stale
+	}
 	if err == nil && !validateOnly {
 		err = untilKnown(ctx, func() error {
 			_, err := h.Catalog.CreateTopic(ctx, p.topic)
@@ -94,6 +100,12 @@ func (h *Handlers) createTopic(ctx context.Context, t kmsg.CreateTopicsRequestTo
 	return e
 }
 
+// lacksBrokers says that a plan failed because of the brokers that there are.
+func lacksBrokers(err error) bool {
+	var few replication.TooFewBrokersError
+	return errors.As(err, &few) || errors.Is(err, kerr.InvalidReplicaAssignment)
+}
+
 func topicExists(name string) error {
 	return refuse(kerr.TopicAlreadyExists, "Topic '%s' already exists.", name)
 }
@@ -104,7 +116,7 @@ type plan struct {
 	partitions, replicas int
 }
 
-// planTopic checks a request for a topic against the cluster as im shows it. What depends on the live
+// planTopic checks a request for a topic against the cluster as im shows it. What depends on the
 // brokers is checked again by the plan's Place, in the transaction.
 func (h *Handlers) planTopic(im *metadata.Image, t kmsg.CreateTopicsRequestTopic) (plan, error) {
 	if err := checkTopicName(t.Topic); err != nil {
@@ -120,7 +132,7 @@ func (h *Handlers) planTopic(im *metadata.Image, t kmsg.CreateTopicsRequestTopic
 	if err := h.planPlace(&p, t); err != nil {
 		return plan{}, err
 	}
-	placed, err := p.topic.Place(im.Brokers())
+	placed, err := p.topic.Place(im.Placeable())
 	if err != nil {
 		return plan{}, err
 	}

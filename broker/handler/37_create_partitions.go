@@ -60,7 +60,8 @@ func (h *Handlers) createPartitions(ctx context.Context, t kmsg.CreatePartitions
 	if err != nil {
 		return err
 	}
-	if _, err := where(im.Brokers()); err != nil || validateOnly {
+	if validateOnly {
+		_, err := where(im.Placeable())
 		return err
 	}
 	asked := false

@@ -25,8 +25,9 @@ import (
 type Catalog interface {
 	catalog.Topics
 	catalog.Clusters
-	// Move is catalog.Replicas'.
+	// Move is catalog.Replicas', SetLeaving catalog.Brokers'.
 	Move(ctx context.Context, ms []catalog.Move) ([]error, error)
+	SetLeaving(ctx context.Context, id catalog.BrokerID, leaving bool) error
 }
 
 // Options are the parts of the broker that requests reach.

@@ -14,20 +14,20 @@ import (
 // controller draws the same line).
 const maxPartitions = 10_000
 
-// place says where the replicas of new partitions go, given the live brokers.
-type place = func(live []catalog.Broker) ([][]catalog.BrokerID, error)
+// place says where the replicas of new partitions go, given the brokers that may get some.
+type place = func(brokers []catalog.Broker) ([][]catalog.BrokerID, error)
 
 // spread places n partitions by itself, rf 0 meaning the default; the first leader is drawn, so that
 // one-partition topics do not all begin on the same broker.
 func spread(n, rf int) place {
 	first := rand.IntN(1 << 16)
-	return func(live []catalog.Broker) ([][]catalog.BrokerID, error) {
-		return replication.Place(live, n, rf, first)
+	return func(brokers []catalog.Broker) ([][]catalog.BrokerID, error) {
+		return replication.Place(brokers, n, rf, first)
 	}
 }
 
 // assigned places replicas as the request names them: all of the same number, all registered here in
-// the transaction's eyes, none twice in a partition.
+// the transaction's eyes, one of each partition live, none twice in a partition.
 func assigned(lists [][]int32) (place, error) {
 	out := make([][]catalog.BrokerID, len(lists))
 	for i, list := range lists {
@@ -46,13 +46,20 @@ func assigned(lists [][]int32) (place, error) {
 			out[i] = append(out[i], catalog.BrokerID(id))
 		}
 	}
-	return func(live []catalog.Broker) ([][]catalog.BrokerID, error) {
-		for _, list := range out {
+	return func(brokers []catalog.Broker) ([][]catalog.BrokerID, error) {
+		for n, list := range out {
+			live := false
 			for _, id := range list {
-				if !slices.ContainsFunc(live, func(b catalog.Broker) bool { return b.ID == id }) {
+				i := slices.IndexFunc(brokers, func(b catalog.Broker) bool { return b.ID == id })
+				if i < 0 {
 					return nil, refuse(kerr.InvalidReplicaAssignment,
-						"The manual partition assignment includes broker %d, but no such broker is registered and live.", id)
+						"The manual partition assignment includes broker %d, but no such broker is registered, or it leaves the cluster.", id)
 				}
+				live = live || brokers[i].Live
+			}
+			if !live {
+				return nil, refuse(kerr.InvalidReplicaAssignment,
+					"All brokers specified in the manual partition assignment for partition %d are fenced.", n)
 			}
 		}
 		return out, nil

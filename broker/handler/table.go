@@ -51,6 +51,7 @@ const (
 	keyListReassignments       = 46
 	keyDescribeCluster         = 60
 	keyDescribeProducers       = 61
+	keyUnregisterBroker        = 64
 	keyListConfigResources     = 74
 	keyDescribeTopicPartitions = 75
 )
@@ -90,6 +91,7 @@ var table = []api{
 	{keyDescribeLogDirs, 1, 4, -1, beginDescribeLogDirs},
 	{keyDescribeCluster, 0, 2, -1, beginDescribeCluster},
 	{keyDescribeProducers, 0, 0, -1, beginDescribeProducers},
+	{keyUnregisterBroker, 0, 0, -1, beginUnregisterBroker},
 	{keyListConfigResources, 0, 1, -1, beginListConfigResources},
 	{keyDescribeTopicPartitions, 0, 0, -1, beginDescribeTopicPartitions},
 }

@@ -20,10 +20,14 @@ type view struct {
 	offline map[catalog.PartitionID]error
 }
 
-// view shows what is known now to a client that came in by the named listener.
+// view shows what is known now to a client that came in by the named listener. A broker that may have been taken out
+// without knowing it is not in it, if there are others (H17).
 func (h *Handlers) view(listener string) view {
 	v := viewOf(h.Metadata.Image(), listener)
 	v.offline = h.Partitions.Offline()
+	if len(v.live) > 1 && h.Partitions.InDoubt() {
+		delete(v.live, h.Broker)
+	}
 	return v
 }
 
@@ -52,10 +56,13 @@ func (v view) coordinator(name string) (catalog.Broker, bool) {
 	return b, ok && b.Incarnation == g.Incarnation
 }
 
-// controllerID is the broker that clients are told to ask as controller.
+// controllerID is the broker that clients are told to ask as controller, -1 if there is none to be told.
 func (h *Handlers) controllerID(v view) int32 {
 	if _, live := v.live[h.Controller.ID()]; live {
 		return int32(h.Controller.ID())
+	}
+	if _, live := v.live[h.Broker]; !live {
+		return int32(catalog.NoBroker)
 	}
 	return int32(h.Broker)
 }
@@ -73,7 +80,7 @@ func (v view) nodes() []node {
 	var ns []node
 	for _, b := range v.im.Brokers() {
 		l, ok := v.address(b)
-		if !ok {
+		if _, live := v.live[b.ID]; !ok || !live {
 			continue
 		}
 		n := node{id: int32(b.ID), host: l.Host, port: l.Port}
@@ -83,6 +90,19 @@ func (v view) nodes() []node {
 		ns = append(ns, n)
 	}
 	return ns
+}
+
+// known lists the registered brokers by id, without those that were decommissioned and are gone.
+func (v view) known() []catalog.Broker {
+	holds := map[catalog.BrokerID]bool{}
+	for _, t := range v.im.Topics() {
+		for _, p := range t.Partitions {
+			for _, r := range p.Replicas {
+				holds[r] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(v.im.Registered(), func(b catalog.Broker) bool { return b.Leaving && !b.Live && !holds[b.ID] })
 }
 
 // standing is how a partition stands. code is LEADER_NOT_AVAILABLE while nobody leads it, and

@@ -99,8 +99,9 @@ func (s *Set) alter(ctx context.Context, asks []isrAsk) (map[catalog.PartitionID
 	changes := make([]catalog.ISRChange, len(asks))
 	epochs := make([]record.Epoch, len(asks))
 	for i, a := range asks {
+		version := catalog.Version(a.p.cfgVersion.Load()) // before the settings, which may be newer
 		changes[i] = catalog.ISRChange{
-			ID: a.p.ID, IfVersion: a.change.IfVersion, ISR: a.change.ISR, MinISR: a.p.cfg.Load().MinInsyncReplicas,
+			ID: a.p.ID, IfVersion: a.change.IfVersion, ISR: a.change.ISR, MinISR: a.p.cfg.Load().MinInsyncReplicas, IfTopic: version,
 		}
 		epochs[i] = a.lead.guard.Epoch
 	}

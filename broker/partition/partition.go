@@ -28,7 +28,9 @@ type Partition struct {
 	failed   atomic.Bool // the log has failed, and who has to know does
 	eligible atomic.Bool // the last row that another leads had this log in its ISR or ELR
 	cfg      atomic.Pointer[topicconfig.Topic]
-	out      *slog.Logger
+	// cfgVersion is the version of the topic that cfg is of, or an older one; stored after cfg.
+	cfgVersion atomic.Int64
+	out        *slog.Logger
 
 	// roleMu is held in read mode over each append, in write mode while leadership, the leader that is
 	// followed or the in-sync set changes.

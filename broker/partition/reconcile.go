@@ -114,7 +114,7 @@ func (s *Set) settleOne(ctx context.Context, w wanted, lost lostRows) error {
 		return err
 	}
 	if !opened {
-		p.setConfig(w.topic.Effective)
+		p.setConfig(w.topic.Effective, w.topic.Version)
 	}
 	if w.row.Leader == s.opts.Broker {
 		old := p.follows.Load()
@@ -173,6 +173,7 @@ func (s *Set) openOne(ctx context.Context, w wanted) (p *Partition, opened bool,
 		return nil, false, fmt.Errorf("open the local log: %w", err)
 	}
 	p = newPartition(w.row.ID, w.topic.Name, w.topic.Effective, l, s.env, out)
+	p.cfgVersion.Store(int64(w.topic.Version))
 	p.logConfig = s.logConfig
 	p.observe(w.row.Bounds)
 	raise(&p.hw, min(s.savedHW[w.row.ID], l.Bounds().End))
@@ -207,8 +208,9 @@ func (s *Set) logConfig(t topicconfig.Topic) hotlog.Config {
 	return c
 }
 
-// setConfig takes over changed settings.
-func (p *Partition) setConfig(t topicconfig.Topic) {
+// setConfig takes over changed settings of a version of the topic.
+func (p *Partition) setConfig(t topicconfig.Topic, version catalog.Version) {
+	defer p.cfgVersion.Store(int64(version))
 	old := p.cfg.Load()
 	if *old == t {
 		return

@@ -203,6 +203,7 @@ func (s *Set) Run(ctx context.Context) error {
 	g.Go(func() error { return s.runHW(ctx) })
 	g.Go(func() error { return s.runDoubts(ctx) })
 	g.Go(func() error { return s.runNotices(ctx) })
+	g.Go(func() error { return s.runAlone(ctx) })
 	return g.Wait()
 }
 

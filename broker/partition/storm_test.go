@@ -161,7 +161,7 @@ func (s *storm) lead() {
 	if row.Leader != catalog.NoBroker && s.nodes[row.Leader].up {
 		return
 	}
-	e, loss, ok := replication.Elect(row, s.brokers(), replication.Settings{MinISR: 2})
+	e, loss, ok := replication.Elect(row, s.brokers(), replication.Settings{MinISR: 2, Topic: s.topicVersion()}, nil)
 	if !ok {
 		return
 	}
@@ -176,7 +176,7 @@ func (s *storm) move(to *node) bool {
 	if !to.up || row.Leader == to.id || !slices.Contains(row.ISR, to.member()) {
 		return false
 	}
-	e := catalog.Election{ID: row.ID, Leader: to.id, ISR: row.ISR, ELR: row.ELR, IfVersion: row.Version}
+	e := catalog.Election{ID: row.ID, Leader: to.id, ISR: row.ISR, ELR: row.ELR, IfVersion: row.Version, IfTopic: s.topicVersion()}
 	if s.rand.IntN(2) == 0 { // its lease ran out
 		e.ISR = slices.DeleteFunc(slices.Clone(row.ISR), func(m catalog.Member) bool { return m.Broker == row.Leader })
 		e.ELR = catalog.NextELR(row, e.ISR, 2, func(m catalog.Member) bool { return s.nodes[m.Broker].inc == m.Incarnation })

@@ -290,6 +290,14 @@ func (w *world) row() catalog.Partition {
 	return row
 }
 
+// topicVersion is the version of the topic's row.
+func (w *world) topicVersion() catalog.Version {
+	w.Helper()
+	ch, err := w.store.Pull(context.Background(), catalog.Position{})
+	require.NoError(w, err)
+	return ch.Topics[0].Version
+}
+
 func (n *node) member() catalog.Member { return catalog.Member{Broker: n.id, Incarnation: n.inc} }
 
 // elect makes leader lead with the in-sync set that is named; whatever the row says.

@@ -111,7 +111,7 @@ func h4New(w *World) {
 	w.Register(1, 2, 3)
 	p := w.Led(w.Topic(1, 1, 2, 3), 0)
 	row := p.Row()
-	_, err := w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{{ID: p.ID, Leader: 2, ISR: w.members(1, 2), ELR: w.members(3), IfVersion: row.Version}})
+	_, err := w.S.Elect(w.Ctx, w.Controller(), []catalog.Election{{ID: p.ID, Leader: 2, ISR: w.members(1, 2), ELR: w.members(3), IfVersion: row.Version, IfTopic: w.topicVersion(p.ID.Topic)}})
 	require.NoError(w.T, err)
 	for _, id := range []catalog.BrokerID{1, 3} {
 		require.NoError(w.T, w.S.Release(w.Ctx, id, w.Inc[id], nil))

@@ -188,6 +188,7 @@ func takeOut(w *World) {
 	_, err := w.S.AssignSlots(w.Ctx, c, []catalog.SlotMove{{Slot: 1, To: 2}, {Slot: 2, To: 2}, {Slot: 3, To: 3}})
 	require.NoError(w.T, err)
 	before, otherRow := w.Position().Version, other.Row()
+	version := w.topicVersion(followed.ID.Topic)
 
 	gone, err := w.S.TakeOut(w.Ctx, c, []catalog.BrokerLease{w.lease(2)}, func(l catalog.Left) catalog.Given {
 		require.Len(w.T, l.Partitions, 3)
@@ -196,7 +197,7 @@ func takeOut(w *World) {
 		return catalog.Given{
 			Elections: []catalog.Election{
 				{ID: led.ID, Leader: 1, ISR: w.members(1, 3)},
-				{ID: followed.ID, Leader: 1, ISR: w.members(1, 3), ELR: w.members(2)},
+				{ID: followed.ID, Leader: 1, ISR: w.members(1, 3), ELR: w.members(2), IfTopic: version},
 			},
 			Slots: []catalog.SlotMove{{Slot: 1, To: 3, IfEpoch: 1}},
 		}

@@ -1,8 +1,10 @@
 package catalogtest
 
 import (
+	"strconv"
 	"sync"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"tidemark/catalog"
@@ -43,6 +45,15 @@ var replicaStories = []story{
 		require.Equal(w.T, before.ISR, row.ISR)
 		require.Greater(w.T, row.Version, before.Version)
 	}},
+	{"H6 nobody becomes eligible by a min.insync.replicas that has changed since it was read", eligibleByOldSettings},
+	{"H6 an eligible set that is larger than the settings allow goes with the next change, also one to the same set", func(w *World) {
+		p := w.threeReplicas()
+		require.Equal(w.T, w.members(2, 3), p.alter(2, 1).ELR)
+		row := p.alter(1, 1)
+		require.Empty(w.T, row.ELR)
+		require.Equal(w.T, w.members(1), row.ISR)
+	}},
+	{"H6 changes of min.insync.replicas race changes of the sets: nobody is eligible by the old one", raceSettings},
 	{"E7 a change on an old version or by an old leader changes nothing and is told the row", func(w *World) {
 		p := w.threeReplicas()
 		stale := p.Row()
@@ -106,6 +117,110 @@ var replicaStories = []story{
 	{"E7 two who race changes of one set end in what the row says", e7},
 }
 
+// topicVersion is the version of a topic's row.
+func (w *World) topicVersion(id catalog.TopicID) catalog.Version {
+	w.T.Helper()
+	version, _ := w.settings(id)
+	return version
+}
+
+// settings is a topic's min.insync.replicas, 0 if it is not set, and the version that it was read at.
+func (w *World) settings(id catalog.TopicID) (version catalog.Version, minISR int) {
+	ch, err := w.S.Pull(w.Ctx, catalog.Position{})
+	if err != nil {
+		w.T.Errorf("pull: %v", err)
+	}
+	for _, t := range ch.Topics {
+		if t.ID == id {
+			minISR, _ = strconv.Atoi(t.Configs["min.insync.replicas"])
+			return t.Version, minISR
+		}
+	}
+	return 0, 0
+}
+
+// setMinISR changes min.insync.replicas of a topic.
+func (p *Partition) setMinISR(value string) error {
+	return p.S.AlterConfigs(p.Ctx, p.ID.Topic, []catalog.ConfigChange{{Name: "min.insync.replicas", Value: &value}}, false)
+}
+
+// eligibleByOldSettings: whoever decides on sets read min.insync.replicas 2 when it was 1 already. By the new value HW moves
+// with the leader alone, so who has left may lack what was acknowledged.
+func eligibleByOldSettings(w *World) {
+	p := w.threeReplicas()
+	require.NoError(w.T, p.setMinISR("2"))
+	old := w.topicVersion(p.ID.Topic)
+	require.NoError(w.T, p.setMinISR("1"))
+
+	row := p.Row()
+	rows, err := w.S.AlterISR(w.Ctx, 1, w.Inc[1], []record.Epoch{p.Guard.Epoch},
+		[]catalog.ISRChange{{ID: p.ID, IfVersion: row.Version, ISR: w.members(1), MinISR: 2, IfTopic: old}})
+	require.NoError(w.T, err)
+	require.Equal(w.T, w.members(1), rows[0].ISR, "the set is changed")
+	require.Empty(w.T, rows[0].ELR)
+
+	c := w.control(3)
+	row = p.alter(1, 1, 2, 3)
+	rows, err = w.S.Elect(w.Ctx, c, []catalog.Election{{ID: p.ID, Leader: 1, ISR: w.members(1, 3), ELR: w.members(2), IfVersion: row.Version, IfTopic: old}})
+	require.NoError(w.T, err)
+	require.Equal(w.T, w.members(1, 3), rows[0].ISR)
+	require.Empty(w.T, rows[0].ELR)
+
+	_, err = w.S.TakeOut(w.Ctx, c, []catalog.BrokerLease{w.lease(1)}, func(l catalog.Left) catalog.Given {
+		return catalog.Given{Elections: []catalog.Election{{ID: p.ID, Leader: 3, ISR: w.members(3), ELR: w.members(1), IfTopic: old}}}
+	})
+	require.NoError(w.T, err)
+	row = p.Row()
+	require.Equal(w.T, catalog.BrokerID(3), row.Leader)
+	require.Empty(w.T, row.ELR)
+}
+
+// raceSettings: a leader shrinks and expands its set by the settings that it read last, which may be old, while they
+// change. When they say 1, nobody is eligible.
+func raceSettings(w *World) {
+	p := w.threeReplicas()
+	require.NoError(w.T, p.setMinISR("2"))
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		version, minISR := w.settings(p.ID.Topic)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if n%2 == 0 { // half of the changes are decided by what was read before
+				version, minISR = w.settings(p.ID.Topic)
+			}
+			isr := w.members(1, 2, 3)
+			if n%4 < 2 {
+				isr = w.members(1)
+			}
+			_, err := w.S.AlterISR(w.Ctx, 1, w.Inc[1], []record.Epoch{p.Guard.Epoch},
+				[]catalog.ISRChange{{ID: p.ID, IfVersion: p.Row().Version, ISR: isr, MinISR: minISR, IfTopic: version}})
+			if err != nil {
+				w.T.Errorf("alter: %v", err)
+				return
+			}
+		}
+	})
+	for range 20 {
+		if !assert.NoError(w.T, p.setMinISR("1")) {
+			break
+		}
+		row, err := p.S.Partition(p.Ctx, p.ID)
+		if !assert.NoError(w.T, err) || !assert.Empty(w.T, row.ELR, "min.insync.replicas is 1, and its leader has read 2") {
+			break
+		}
+		if !assert.NoError(w.T, p.setMinISR("2")) {
+			break
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
 // threeReplicas is a partition on brokers 1, 2 and 3, led by 1.
 func (w *World) threeReplicas() *Partition {
 	w.T.Helper()
@@ -118,7 +233,7 @@ func (p *Partition) alter(minISR int, isr ...catalog.BrokerID) catalog.Partition
 	p.T.Helper()
 	before := p.Row()
 	rows, err := p.S.AlterISR(p.Ctx, p.Guard.Broker, p.Guard.Incarnation, []record.Epoch{p.Guard.Epoch},
-		[]catalog.ISRChange{{ID: p.ID, IfVersion: before.Version, ISR: p.members(isr...), MinISR: minISR}})
+		[]catalog.ISRChange{{ID: p.ID, IfVersion: before.Version, ISR: p.members(isr...), MinISR: minISR, IfTopic: p.topicVersion(p.ID.Topic)}})
 	require.NoError(p.T, err)
 	require.Len(p.T, rows, 1)
 	require.Greater(p.T, rows[0].Version, before.Version)
@@ -129,7 +244,7 @@ func (p *Partition) alter(minISR int, isr ...catalog.BrokerID) catalog.Partition
 func (p *Partition) tryAlter(by catalog.BrokerID, at catalog.Version, isr ...catalog.BrokerID) catalog.Partition {
 	p.T.Helper()
 	rows, err := p.S.AlterISR(p.Ctx, by, p.Inc[by], []record.Epoch{p.Guard.Epoch},
-		[]catalog.ISRChange{{ID: p.ID, IfVersion: at, ISR: p.members(isr...), MinISR: 2}})
+		[]catalog.ISRChange{{ID: p.ID, IfVersion: at, ISR: p.members(isr...), MinISR: 2, IfTopic: p.topicVersion(p.ID.Topic)}})
 	require.NoError(p.T, err)
 	require.Len(p.T, rows, 1)
 	return rows[0]

@@ -12,16 +12,16 @@ var topicStories = []story{
 	{"a new topic is led by its first live replica and its ISR is the live ones", func(w *World) {
 		w.Register(1, 2, 3)
 		require.NoError(w.T, w.S.Release(w.Ctx, 1, w.Inc[1], nil))
-		var live []catalog.BrokerID
+		live := map[catalog.BrokerID]bool{}
 		topic, err := w.S.CreateTopic(w.Ctx, catalog.NewTopic{ID: catalog.NewUUID(), Name: "a", Configs: map[string]string{"retention.ms": "-1"},
 			Place: func(bs []catalog.Broker) ([][]catalog.BrokerID, error) {
 				for _, b := range bs {
-					live = append(live, b.ID)
+					live[b.ID] = b.Live
 				}
 				return [][]catalog.BrokerID{{1, 2, 3}, {3, 1, 2}}, nil
 			}})
 		require.NoError(w.T, err)
-		require.Equal(w.T, []catalog.BrokerID{2, 3}, live)
+		require.Equal(w.T, map[catalog.BrokerID]bool{1: false, 2: true, 3: true}, live)
 		first, second := w.Led(topic, 0).Row(), w.Led(topic, 1).Row()
 		require.Equal(w.T, catalog.BrokerID(2), first.Leader)
 		require.Equal(w.T, w.members(2, 3), first.ISR)
@@ -29,6 +29,37 @@ var topicStories = []story{
 		require.EqualValues(w.T, 0, first.LeaderEpoch)
 		require.Equal(w.T, catalog.BrokerID(3), second.Leader)
 		require.Equal(w.T, topic.Version, first.Version)
+	}},
+	{"a broker that leaves the cluster gets no new replicas until it stays", func(w *World) {
+		w.Register(1, 2)
+		require.ErrorIs(w.T, w.S.SetLeaving(w.Ctx, 7, true), catalog.ErrNotFound)
+		before := w.Position().Version
+		require.NoError(w.T, w.S.SetLeaving(w.Ctx, 2, true))
+		require.Equal(w.T, before+1, w.Position().Version)
+		w.WithoutCounter(func() { require.NoError(w.T, w.S.SetLeaving(w.Ctx, 2, true)) })
+		require.NoError(w.T, w.S.Release(w.Ctx, 2, w.Inc[2], nil))
+		w.Register(2) // a restart changes nothing about it
+		given := func() (ids []catalog.BrokerID) {
+			topic := catalog.NewTopic{ID: catalog.NewUUID(), Name: catalog.NewUUID().Hex(), Place: func(bs []catalog.Broker) ([][]catalog.BrokerID, error) {
+				ids = nil
+				for _, b := range bs {
+					ids = append(ids, b.ID)
+				}
+				return [][]catalog.BrokerID{{1}}, nil
+			}}
+			_, err := w.S.CreateTopic(w.Ctx, topic)
+			require.NoError(w.T, err)
+			errs, err := w.S.Move(w.Ctx, []catalog.Move{{ID: catalog.PartitionID{Topic: topic.ID}, Target: []catalog.BrokerID{1, 2}}})
+			require.NoError(w.T, err)
+			require.Equal(w.T, len(ids) == 1, errs[0] != nil, "nor is anything moved to it: %v", errs[0])
+			return ids
+		}
+		require.Equal(w.T, []catalog.BrokerID{1}, given())
+		all, err := w.S.Brokers(w.Ctx)
+		require.NoError(w.T, err)
+		require.True(w.T, all[1].Leaving)
+		require.NoError(w.T, w.S.SetLeaving(w.Ctx, 2, false))
+		require.Equal(w.T, []catalog.BrokerID{1, 2}, given())
 	}},
 	{"an error of the placement is returned as it is, and nothing is made", func(w *World) {
 		w.Register(1)

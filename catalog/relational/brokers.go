@@ -124,7 +124,7 @@ func (s *Store) Renew(ctx context.Context, id catalog.BrokerID, inc catalog.Inca
 	return lease, err
 }
 
-const brokerColumns = `SELECT id, incarnation, rack, listeners::text, live, lease, version FROM brokers`
+const brokerColumns = `SELECT id, incarnation, rack, listeners::text, live, leaving, lease, version FROM brokers`
 
 // Brokers lists the registered brokers by id.
 func (s *Store) Brokers(ctx context.Context) ([]catalog.Broker, error) {
@@ -138,7 +138,7 @@ func readBrokers(where string, args []any, lock string, into *[]catalog.Broker) 
 	return Stmt{SQL: brokerColumns + where, Args: args, Lock: lock, Row: func(r Row) error {
 		var b catalog.Broker
 		var listeners string
-		err := r.Scan((*int32)(&b.ID), (*int64)(&b.Incarnation), &b.Rack, &listeners, &b.Live, &b.Lease, (*int64)(&b.Version))
+		err := r.Scan((*int32)(&b.ID), (*int64)(&b.Incarnation), &b.Rack, &listeners, &b.Live, &b.Leaving, &b.Lease, (*int64)(&b.Version))
 		if err != nil {
 			return err
 		}
@@ -153,4 +153,28 @@ func readBrokers(where string, args []any, lock string, into *[]catalog.Broker) 
 // lockLive reads the live brokers so that none can be registered anew or released before COMMIT.
 func lockLive(into *[]catalog.Broker) Stmt {
 	return readBrokers(` WHERE live ORDER BY id`, nil, "FOR KEY SHARE", into)
+}
+
+// lockPlaceable reads the brokers that may get replicas, live or not, in the same way.
+func lockPlaceable(into *[]catalog.Broker) Stmt {
+	return readBrokers(` WHERE NOT leaving ORDER BY id`, nil, "FOR KEY SHARE", into)
+}
+
+// SetLeaving says whether a broker is being decommissioned. The lock keeps it from happening while replicas are placed.
+func (s *Store) SetLeaving(ctx context.Context, id catalog.BrokerID, leaving bool) error {
+	return s.write(ctx, func(tx Tx) error {
+		var rows []catalog.Broker
+		if err := tx.Read(readBrokers(` WHERE id = $1`, []any{int32(id)}, "FOR UPDATE", &rows)); err != nil {
+			return err
+		}
+		switch {
+		case len(rows) == 0:
+			return fmt.Errorf("%w: broker %d", catalog.ErrNotFound, id)
+		case rows[0].Leaving == leaving:
+			return ErrDone
+		}
+		s.bump(tx)
+		tx.Queue(Stmt{SQL: `UPDATE brokers SET leaving = $2, version = ` + currentVersion + ` WHERE id = $1`, Args: []any{int32(id), leaving}})
+		return nil
+	})
 }

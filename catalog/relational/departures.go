@@ -64,7 +64,13 @@ func (d *departure) queue(s *Store, tx Tx, leaving []catalog.BrokerID, decide ca
 	if decide != nil {
 		given = decide(left)
 	}
-	changed, err := d.decided(left, given.Elections)
+	topics := map[catalog.TopicID]catalog.Version{}
+	if ids := eligibleIn(given.Elections); len(ids) > 0 {
+		if err := tx.Read(s.topicVersions(ids, topics)); err != nil {
+			return err
+		}
+	}
+	changed, err := d.decided(left, given.Elections, topics)
 	if err != nil {
 		return err
 	}
@@ -82,8 +88,19 @@ func (d *departure) queue(s *Store, tx Tx, leaving []catalog.BrokerID, decide ca
 	return nil
 }
 
+// eligibleIn is the partitions of elections that leave somebody eligible.
+func eligibleIn(es []catalog.Election) []catalog.PartitionID {
+	var ids []catalog.PartitionID
+	for _, e := range es {
+		if len(e.ELR) > 0 {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
 // decided is the rows that change: as elected, and without a leader where a leaving one led.
-func (d *departure) decided(left catalog.Left, es []catalog.Election) ([]partitionRow, error) {
+func (d *departure) decided(left catalog.Left, es []catalog.Election, topics map[catalog.TopicID]catalog.Version) ([]partitionRow, error) {
 	known := map[catalog.BrokerID]brokerRow{}
 	for _, b := range left.Brokers {
 		known[b.ID] = brokerRow{found: true, incarnation: b.Incarnation, live: b.Live}
@@ -100,7 +117,7 @@ func (d *departure) decided(left catalog.Left, es []catalog.Election) ([]partiti
 		next := p
 		if e, ok := wanted[p.ID]; ok {
 			e.IfVersion = p.Version
-			if elected, ok := elect(p, e, known); ok {
+			if elected, ok := elect(p, byTopic(e, p, topics[p.ID.Topic]), known); ok {
 				next = elected
 			}
 			if next.Leader == p.Leader && next.incarnation == p.incarnation {

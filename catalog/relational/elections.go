@@ -38,11 +38,13 @@ func (s *Store) Elect(ctx context.Context, c catalog.Controller, es []catalog.El
 		changed = nil
 		var rows []partitionRow
 		known := map[catalog.BrokerID]brokerRow{}
+		topics := map[catalog.TopicID]catalog.Version{}
 		var controller catalog.Controller
 		var rewound bool
 		err := tx.Read(readController("FOR SHARE", &controller), unlessRewound(&rewound),
 			Stmt{SQL: s.sql.registered, Args: []any{encode(brokers)}, Lock: "FOR KEY SHARE", Row: appendRegistered(known)},
-			Stmt{SQL: s.sql.electing, Args: []any{namePartitions(ids)}, Lock: "FOR UPDATE OF p", Row: appendPartition(&rows)})
+			Stmt{SQL: s.sql.electing, Args: []any{namePartitions(ids)}, Lock: "FOR UPDATE OF p", Row: appendPartition(&rows)},
+			s.topicVersions(ids, topics))
 		if err != nil {
 			return err
 		}
@@ -50,7 +52,7 @@ func (s *Store) Elect(ctx context.Context, c catalog.Controller, es []catalog.El
 			return err
 		}
 		for _, p := range rows {
-			if next, ok := elect(p, wanted[p.ID], known); ok {
+			if next, ok := elect(p, byTopic(wanted[p.ID], p, topics[p.ID.Topic]), known); ok {
 				changed = append(changed, next)
 			}
 		}
@@ -92,6 +94,38 @@ func checkElection(e catalog.Election) error {
 		return fmt.Errorf("%w: broker %d would lead %s without being in its ISR", catalog.ErrInvalid, e.Leader, e.ID)
 	}
 	return nil
+}
+
+// byTopic leaves nobody eligible by an election that was decided on another version of the topic than now, whose
+// min.insync.replicas may be another one (H6). One that leaves both sets as they are decides nothing about it.
+func byTopic(e catalog.Election, p partitionRow, now catalog.Version) catalog.Election {
+	if e.IfTopic != now && !(sameMembers(e.ISR, p.ISR) && sameMembers(e.ELR, p.ELR)) {
+		e.ELR = nil
+	}
+	return e
+}
+
+// topicVersions reads the versions of the partitions' topics. It comes after the partitions' locks: a change of
+// min.insync.replicas takes them all, so it is seen here, or it sees what this transaction writes.
+func (s *Store) topicVersions(ids []catalog.PartitionID, into map[catalog.TopicID]catalog.Version) Stmt {
+	seen := map[catalog.TopicID]bool{}
+	var hex []string
+	for _, id := range ids {
+		if !seen[id.Topic] {
+			seen[id.Topic] = true
+			hex = append(hex, id.Topic.Hex())
+		}
+	}
+	return Stmt{SQL: s.sql.topicVersions, Args: []any{encode(hex)}, Row: func(r Row) error {
+		var text string
+		var v int64
+		if err := r.Scan(&text, &v); err != nil {
+			return err
+		}
+		id, err := topicID(text)
+		into[id] = catalog.Version(v)
+		return err
+	}}
 }
 
 // elect is one entry's outcome: the new row, or false if the entry is skipped.

@@ -54,14 +54,16 @@ func (s *Store) AlterISR(ctx context.Context, b catalog.BrokerID, inc catalog.In
 	var version catalog.Version
 	err := s.write(ctx, func(tx Tx) error {
 		known := map[catalog.BrokerID]brokerRow{}
+		topics := map[catalog.TopicID]catalog.Version{}
 		var rewound bool
 		err := tx.Read(unlessRewound(&rewound),
 			Stmt{SQL: s.sql.registered, Args: []any{encode(brokers)}, Lock: "FOR KEY SHARE", Row: appendRegistered(known)},
-			Stmt{SQL: s.sql.electing, Args: []any{namePartitions(ids)}, Lock: "FOR UPDATE OF p", Row: appendPartition(&rows)})
+			Stmt{SQL: s.sql.electing, Args: []any{namePartitions(ids)}, Lock: "FOR UPDATE OF p", Row: appendPartition(&rows)},
+			s.topicVersions(ids, topics))
 		if err := errors.Join(err, refuseRewound(rewound)); err != nil {
 			return err
 		}
-		changed = w.apply(rows, known)
+		changed = w.apply(rows, known, topics)
 		if len(changed) == 0 {
 			return ErrDone
 		}
@@ -84,7 +86,7 @@ func (s *Store) AlterISR(ctx context.Context, b catalog.BrokerID, inc catalog.In
 }
 
 // apply changes rows and says which of them it changed.
-func (w isrWrite) apply(rows []partitionRow, known map[catalog.BrokerID]brokerRow) (changed []int) {
+func (w isrWrite) apply(rows []partitionRow, known map[catalog.BrokerID]brokerRow, topics map[catalog.TopicID]catalog.Version) (changed []int) {
 	byID := make(map[catalog.PartitionID]int, len(rows))
 	for i, p := range rows {
 		byID[p.ID] = i
@@ -104,15 +106,19 @@ func (w isrWrite) apply(rows []partitionRow, known map[catalog.BrokerID]brokerRo
 		if catalog.CheckGuard(guard, held) != nil || catalog.CheckISR(p.Partition, c, current, live) != nil {
 			continue
 		}
-		if sameMembers(p.ISR, c.ISR) {
-			continue
-		}
-		p.ELR = catalog.NextELR(p.Partition, c.ISR, c.MinISR, func(m catalog.Member) bool {
+		elr := catalog.NextELR(p.Partition, c.ISR, c.MinISR, func(m catalog.Member) bool {
 			// A member that leaves now may be of a broker whose row was not read: it is then judged by
 			// the set that it stands in, which a registration would have taken it out of (H4).
 			b, read := known[m.Broker]
 			return !read || b.incarnation == m.Incarnation
 		})
+		if topics[c.ID.Topic] != c.IfTopic {
+			elr = nil
+		}
+		if sameMembers(p.ISR, c.ISR) && sameMembers(p.ELR, elr) {
+			continue
+		}
+		p.ELR = elr
 		p.ISR = slices.Clone(c.ISR)
 		changed = append(changed, at)
 	}

@@ -45,7 +45,7 @@ func (s *Store) Move(ctx context.Context, ms []catalog.Move) ([]error, error) {
 func beginMoves(ms []catalog.Move, rows []partitionRow, live []catalog.Broker, errs []error) []partitionRow {
 	alive := make(map[catalog.BrokerID]bool, len(live))
 	for _, b := range live {
-		alive[b.ID] = true
+		alive[b.ID] = !b.Leaving
 	}
 	byID := make(map[catalog.PartitionID]*partitionRow, len(rows))
 	for i := range rows {

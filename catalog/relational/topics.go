@@ -8,7 +8,7 @@ import (
 	"tidemark/catalog"
 )
 
-type placement = func(live []catalog.Broker) ([][]catalog.BrokerID, error)
+type placement = func(brokers []catalog.Broker) ([][]catalog.BrokerID, error)
 
 // topicRow is a topic's row under its lock.
 type topicRow struct {
@@ -45,18 +45,18 @@ func readConfigs(id catalog.TopicID, into map[string]string) Stmt {
 	}}
 }
 
-// CreateTopic makes the topic with partitions on the brokers that are live in this transaction.
+// CreateTopic makes the topic with partitions on the brokers that are registered in this transaction.
 func (s *Store) CreateTopic(ctx context.Context, t catalog.NewTopic) (catalog.Topic, error) {
 	if t.ID == (catalog.TopicID{}) || t.Name == "" || t.Place == nil {
 		return catalog.Topic{}, fmt.Errorf("%w: a topic needs an id, a name and a placement", catalog.ErrInvalid)
 	}
 	var out catalog.Topic
 	err := s.write(ctx, func(tx Tx) error {
-		var live []catalog.Broker
+		var brokers []catalog.Broker
 		var same, other topicRow
 		configs := map[string]string{}
 		var rewound bool
-		err := tx.Read(unlessRewound(&rewound), lockLive(&live), readTopic(`id = $1::uuid`, t.ID.Hex(), "FOR KEY SHARE", &same),
+		err := tx.Read(unlessRewound(&rewound), lockPlaceable(&brokers), readTopic(`id = $1::uuid`, t.ID.Hex(), "FOR KEY SHARE", &same),
 			readTopic(`name = $1 AND NOT deleted`, t.Name, "", &other), readConfigs(t.ID, configs))
 		switch {
 		case err != nil:
@@ -72,11 +72,11 @@ func (s *Store) CreateTopic(ctx context.Context, t catalog.NewTopic) (catalog.To
 		case other.found:
 			return fmt.Errorf("%w: %q has id %s", catalog.ErrTopicExists, t.Name, other.topic.ID)
 		}
-		replicas, err := t.Place(live)
+		replicas, err := t.Place(brokers)
 		if err != nil {
 			return err
 		}
-		rows, err := placed(t.ID, 0, replicas, live)
+		rows, err := placed(t.ID, 0, replicas, brokers)
 		if err != nil {
 			return err
 		}
@@ -105,13 +105,15 @@ func cloneConfigs(m map[string]string) map[string]string {
 }
 
 // placed makes the rows of new partitions: the first live replica leads, the live ones are the ISR.
-func placed(topic catalog.TopicID, first int, replicas [][]catalog.BrokerID, live []catalog.Broker) ([]partitionRow, error) {
+func placed(topic catalog.TopicID, first int, replicas [][]catalog.BrokerID, brokers []catalog.Broker) ([]partitionRow, error) {
 	if len(replicas) == 0 {
 		return nil, fmt.Errorf("%w: no partitions", catalog.ErrInvalid)
 	}
-	alive := make(map[catalog.BrokerID]catalog.Incarnation, len(live))
-	for _, b := range live {
-		alive[b.ID] = b.Incarnation
+	alive := make(map[catalog.BrokerID]catalog.Incarnation, len(brokers))
+	for _, b := range brokers {
+		if b.Live {
+			alive[b.ID] = b.Incarnation
+		}
 	}
 	rows := make([]partitionRow, len(replicas))
 	for i, rs := range replicas {
@@ -181,10 +183,10 @@ func (s *Store) DeleteTopic(ctx context.Context, id catalog.TopicID) error {
 // AddPartitions raises the partition count.
 func (s *Store) AddPartitions(ctx context.Context, id catalog.TopicID, total int, place placement) error {
 	return s.write(ctx, func(tx Tx) error {
-		var live []catalog.Broker
+		var brokers []catalog.Broker
 		var row topicRow
 		var rewound bool
-		err := tx.Read(unlessRewound(&rewound), lockLive(&live), readTopic(`id = $1::uuid`, id.Hex(), "FOR UPDATE", &row))
+		err := tx.Read(unlessRewound(&rewound), lockPlaceable(&brokers), readTopic(`id = $1::uuid`, id.Hex(), "FOR UPDATE", &row))
 		switch {
 		case err != nil:
 			return err
@@ -195,14 +197,14 @@ func (s *Store) AddPartitions(ctx context.Context, id catalog.TopicID, total int
 		case total <= row.partitions:
 			return fmt.Errorf("%w: %q has %d partitions, %d are not more", catalog.ErrInvalid, row.topic.Name, row.partitions, total)
 		}
-		replicas, err := place(live)
+		replicas, err := place(brokers)
 		if err != nil {
 			return err
 		}
 		if len(replicas) != total-row.partitions {
 			return fmt.Errorf("%w: %d new partitions were placed, not %d", catalog.ErrInvalid, len(replicas), total-row.partitions)
 		}
-		rows, err := placed(id, row.partitions, replicas, live)
+		rows, err := placed(id, row.partitions, replicas, brokers)
 		if err != nil {
 			return err
 		}
@@ -231,9 +233,11 @@ func (s *Store) AlterConfigs(ctx context.Context, id catalog.TopicID, changes []
 		}
 		var eligible []partitionRow
 		if touches(minISR, set, drop) {
-			if err := tx.Read(lockEligible(id, &eligible)); err != nil {
+			var all []partitionRow
+			if err := tx.Read(lockPartitions(id, &all)); err != nil {
 				return err
 			}
+			eligible = withoutELR(all)
 		}
 		s.bump(tx)
 		s.queuePartitions(tx, eligible)
@@ -254,22 +258,26 @@ func touches(name string, set map[string]string, drop []string) bool {
 	return ok || slices.Contains(drop, name)
 }
 
-// lockEligible reads the partitions of a topic that have an eligible set, without it: HW may move by
-// fewer members under another min.insync.replicas, so who left before holds it no more (KIP-966).
-func lockEligible(id catalog.TopicID, into *[]partitionRow) Stmt {
-	add := appendPartition(into)
+// lockPartitions reads the partitions of a topic. All of them are locked, so that nobody puts a member into an
+// eligible set meanwhile by the min.insync.replicas that was (H6).
+func lockPartitions(id catalog.TopicID, into *[]partitionRow) Stmt {
 	return Stmt{
-		SQL: `SELECT ` + partitionColumns + `, p.leader_incarnation FROM partitions p
-			WHERE p.topic = $1::uuid AND p.elr::text <> '[]' ORDER BY p.partition`,
-		Args: []any{id.Hex()}, Lock: "FOR UPDATE OF p",
-		Row: func(r Row) error {
-			if err := add(r); err != nil {
-				return err
-			}
-			(*into)[len(*into)-1].ELR = nil
-			return nil
-		},
+		SQL:  `SELECT ` + partitionColumns + `, p.leader_incarnation FROM partitions p WHERE p.topic = $1::uuid ORDER BY p.partition`,
+		Args: []any{id.Hex()}, Lock: "FOR UPDATE OF p", Row: appendPartition(into),
 	}
+}
+
+// withoutELR is those rows that have an eligible set, without it: HW may move by fewer members under another
+// min.insync.replicas, so who left before holds it no more (KIP-966).
+func withoutELR(rows []partitionRow) []partitionRow {
+	var changed []partitionRow
+	for _, p := range rows {
+		if len(p.ELR) > 0 {
+			p.ELR = nil
+			changed = append(changed, p)
+		}
+	}
+	return changed
 }
 
 func configDiff(have map[string]string, changes []catalog.ConfigChange, replace bool) (set map[string]string, drop []string) {

@@ -72,7 +72,7 @@ func (c *command) root() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(otherFlag)
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON, for scripts")
-	root.AddCommand(c.dev(), c.serve(), c.topic(), c.tier(), c.replay(), c.compactor(), c.config())
+	root.AddCommand(c.dev(), c.serve(), c.topic(), c.broker(), c.tier(), c.replay(), c.compactor(), c.config())
 	return root
 }
 

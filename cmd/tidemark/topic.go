@@ -39,6 +39,11 @@ func (c *command) topic() *cobra.Command {
 func (t *topics) with(ctx context.Context, do func(context.Context, *kadm.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
 	defer cancel()
+	return t.reach(ctx, func(ctx context.Context, cl *kgo.Client) error { return do(ctx, kadm.NewClient(cl)) })
+}
+
+// reach calls do with a client that has reached a broker, for as long as ctx lasts.
+func (t *topics) reach(ctx context.Context, do func(context.Context, *kgo.Client) error) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(t.bootstrap, ",")...), kgo.ClientID("tidemark"),
 		kgo.DialTimeout(5*time.Second), kgo.RequestRetries(5), kgo.RetryTimeout(10*time.Second))
 	if err != nil {
@@ -51,7 +56,7 @@ func (t *topics) with(ctx context.Context, do func(context.Context, *kadm.Client
 	if err := cl.Ping(ping); err != nil {
 		return fmt.Errorf("no broker answers at %s: %w; start one with `tidemark dev`, or name one with --bootstrap", t.bootstrap, err)
 	}
-	return do(ctx, kadm.NewClient(cl))
+	return do(ctx, cl)
 }
 
 // answer makes an error of a broker's answer for one topic; message is its own sentence, if it gave one.

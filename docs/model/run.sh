@@ -69,6 +69,9 @@ isr-off-cas-version;isr;cex;$I0 -DCASVER=0
 isr-off-R18-unclean;isr;cex;-DR18=0 -DTIER=1 -DUNCLEAN=1 -DL=1 -DV=2 -DE=3 -DKILLS=2 -DLOSSES=0 -DCH=2
 isr-off-R11-truncation;isr;none;-DTRTIER=0 -DTIER=1 -DL=1 -DV=2 -DE=3 -DKILLS=0 -DLOSSES=0 -DCH=3
 isr-off-R18-and-R11;isr;cex;-DR18=0 -DTRTIER=0 -DTIER=1 -DL=1 -DV=2 -DE=3 -DKILLS=0 -DLOSSES=0 -DCH=3
+isr-on-settings;isr;none;$I0 -DCH=4 -DSETS=2
+isr-off-settings-fence;isr;cex;$I0 -DCH=4 -DSETS=1 -DSETFENCE=0
+isr-off-settings-stand;isr;cex;$I0 -DCH=4 -DSETS=2 -DSTAND=0
 slots-on;slots;none;
 slots-off-guard;slots;cex;-DGUARD=0
 slots-off-lock;slots;cex;-DLOCK=0

@@ -16,7 +16,7 @@ import (
 func (n *Node) Tool(args ...string) (stdout, stderr string, code int) {
 	n.t.Helper()
 	switch args[0] {
-	case "topic":
+	case "topic", "broker":
 		args = append(args, "--bootstrap", n.Kafka)
 	case "tier":
 		args = append(args, "--http", n.HTTP)

@@ -1,0 +1,105 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A broker is decommissioned under load: everything moves off it, nothing is lost, it gets no new topics, and when it has
+// been stopped nobody names it. Where a topic would have fewer replicas nothing is moved at all. The command is given
+// again after it was taken back.
+func TestABrokerIsDecommissionedUnderLoad(t *testing.T) {
+	c := startCluster(t, options{env: map[string]string{"TIDEMARK_DEFAULT_REPLICATION_FACTOR": "2"}})
+	for n := range 4 {
+		c.assign(fmt.Sprintf("small-%d", n), []int32{int32(n%3 + 1), int32((n+1)%3 + 1)}, "min.insync.replicas", "1")
+	}
+	c.assign("wide", []int32{1, 2, 3}, "min.insync.replicas", "2")
+	c.assign("busy", []int32{2, 3}, "min.insync.replicas", "1")
+	w := c.work("busy", 1, usual)
+	w.flows(recovery, "a healthy cluster takes records")
+
+	goes := c.member(2)
+	tool := func(args ...string) (string, int) {
+		out, diag, code := c.member(1).Tool(append([]string{"broker"}, args...)...)
+		return out + diag, code
+	}
+	said, code := tool("decommission", "2")
+	require.Equal(t, 1, code, said)
+	require.Contains(t, said, "broker 2 cannot leave: wide-0 has 3 replicas, and only 2 other brokers are live and stay")
+	require.Equal(t, "live", c.listed(2).State)
+	_, _, code = goes.Tool("topic", "delete", "wide")
+	require.Zero(t, code)
+
+	said, code = tool("decommission", "2", "--json")
+	require.Zero(t, code, said)
+	require.Contains(t, said, "Stop it, and it has left.")
+	l := c.listed(2)
+	require.Equal(t, brokerLine{ID: 2, State: "leaving"}, l, "it leads nothing and has nothing")
+	said, code = tool("decommission", "2")
+	require.Zero(t, code, "there is nothing left to do: %s", said)
+	w.flows(recovery, "records flow")
+
+	for range 3 {
+		name := fmt.Sprintf("later-%d", time.Now().UnixNano())
+		_, diag, code := goes.Tool("topic", "create", name, "--partitions", "6")
+		require.Zero(t, code, diag)
+		c.until(recovery, "the topic is known", func() error {
+			ps, err := c.topic(name)
+			for _, p := range ps {
+				require.NotContains(t, p.Replicas, int32(2))
+			}
+			return err
+		})
+	}
+	said, code = tool("decommission", "2", "--undo")
+	require.Zero(t, code, said)
+	require.Equal(t, "live", c.listed(2).State)
+	said, code = tool("decommission", "2")
+	require.Zero(t, code, said)
+
+	goes.down = true
+	require.Zero(t, goes.Term())
+	c.until(recovery, "nobody names it", func() error {
+		lines := c.brokers()
+		if slices.ContainsFunc(lines, func(l brokerLine) bool { return l.ID == 2 }) {
+			return fmt.Errorf("%v", lines)
+		}
+		return nil
+	})
+	said, code = tool("decommission", "2")
+	require.Equal(t, 1, code)
+	require.Contains(t, said, "there is no broker 2")
+	w.end()
+}
+
+// brokerLine is a line of `tidemark broker list --json`.
+type brokerLine struct {
+	ID       int32  `json:"id"`
+	State    string `json:"state"`
+	Leaders  int    `json:"leaders"`
+	Replicas int    `json:"replicas"`
+}
+
+func (c *cluster) brokers() []brokerLine {
+	c.t.Helper()
+	out, diag, code := c.member(1).Tool("broker", "list", "--json")
+	require.Zero(c.t, code, diag)
+	var lines []brokerLine
+	require.NoError(c.t, json.Unmarshal([]byte(out), &lines), out)
+	return lines
+}
+
+func (c *cluster) listed(id int32) brokerLine {
+	c.t.Helper()
+	for _, l := range c.brokers() {
+		if l.ID == id {
+			return l
+		}
+	}
+	return brokerLine{}
+}
