@@ -83,6 +83,9 @@ func joinReq(member string) JoinRequest {
 	}
 }
 
+// pass lets time pass in the bubble.
+func (o *office) pass(d time.Duration) { time.Sleep(d) }
+
 // stable makes a group of one member.
 func (o *office) stable() Identity {
 	o.t.Helper()

@@ -27,7 +27,7 @@ func TestR20_ACrowdHoldsNoMoreThanItMay(t *testing.T) {
 				o.Join(large(fmt.Sprint("g", i%50), "", 1<<20), answers[i].done)
 				require.LessOrEqual(t, o.held.Load(), int64(limit))
 			}
-			time.Sleep(2 * time.Minute)
+			o.pass(2 * time.Minute)
 			for i, a := range answers {
 				j := a.value(t)
 				require.NotNil(t, j)
@@ -45,7 +45,7 @@ func TestR20_ACrowdHoldsNoMoreThanItMay(t *testing.T) {
 		in, out := try(200)
 		require.Equal(t, 200, len(in)+out)
 		require.Len(t, in, 16)
-		time.Sleep(time.Hour) // sessions end
+		o.pass(time.Hour) // sessions end
 		_, alone := try(1)
 		require.Zero(t, alone)
 	})
@@ -97,7 +97,7 @@ func TestR20_EmptyGroupsAreCounted(t *testing.T) {
 		}
 		require.Greater(t, refused, 900)
 		require.Less(t, refused, 1000)
-		time.Sleep(3 * time.Hour) // they leave memory
+		o.pass(3 * time.Hour) // they leave memory
 		require.Zero(t, o.held.Load())
 	})
 }
