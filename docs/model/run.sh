@@ -14,7 +14,7 @@ I1="-DL=1 -DV=1 -DE=2 -DCH=5"
 I0="$I1 -DKILLS=0 -DLOSSES=0"
 W="-DE=4 -DCH=5 -DAWAY=1"
 QUICK='^(slots-|rewind-o|tier-on-takeover|tier-off-R4-intent|tier-rewind-no-F_GRACE|isr-on-kill|isr-off-union|isr-off-waits)'
-# name ; model ; expected (none|cex) ; flags
+# name ; model ; expected (none|cex) ; flags (-DDEPTH=n bounds the depth of the search)
 configs() { cat <<LIST
 tier-on-takeover;tier;none;-DTAKEOVER=2 -DMERGERS=0 -DRETENTION=0 -DNK=2
 tier-on-retention;tier;none;-DTAKEOVER=1 -DMERGERS=0 -DRETENTION=1 -DNK=2
@@ -70,8 +70,9 @@ isr-off-R18-unclean;isr;cex;-DR18=0 -DTIER=1 -DUNCLEAN=1 -DL=1 -DV=2 -DE=3 -DKIL
 isr-off-R11-truncation;isr;none;-DTRTIER=0 -DTIER=1 -DL=1 -DV=2 -DE=3 -DKILLS=0 -DLOSSES=0 -DCH=3
 isr-off-R18-and-R11;isr;cex;-DR18=0 -DTRTIER=0 -DTIER=1 -DL=1 -DV=2 -DE=3 -DKILLS=0 -DLOSSES=0 -DCH=3
 isr-on-settings;isr;none;$I0 -DCH=4 -DSETS=2
-isr-off-settings-fence;isr;cex;$I0 -DCH=4 -DSETS=1 -DSETFENCE=0
-isr-off-settings-stand;isr;cex;$I0 -DCH=4 -DSETS=2 -DSTAND=0
+isr-off-settings-fence;isr;none;$I0 -DCH=4 -DSETS=2 -DSETFENCE=0
+isr-off-settings-stand;isr;cex;$I0 -DCH=4 -DSETS=2 -DSTAND=0 -DDEPTH=40
+isr-off-settings;isr;cex;$I0 -DCH=4 -DSETS=1 -DSETFENCE=0 -DSTAND=0 -DDEPTH=40
 slots-on;slots;none;
 slots-off-guard;slots;cex;-DGUARD=0
 slots-off-lock;slots;cex;-DLOCK=0
@@ -98,7 +99,8 @@ one() {                             # name;model;expected;flags -> one line of t
   d=$OUT/$name; mkdir -p "$d"; cd "$d" || exit 1; rm -f ./*.trail
   cp "$SRC/$model.pml" . && spin -a $flags $model.pml >spin.out 2>&1 && gcc -O1 -w -DSAFETY -DCOLLAPSE -DMEMLIM=7000 -o pan pan.c || { echo "$name;$want;BROKEN;;"; return; }
   lim=$LIMIT; [ $want = cex ] && [ $lim -lt 15 ] && lim=15            # a known counterexample may take a little longer
-  timeout -s INT "$lim" ./pan -E -m200000 >pan.out 2>&1
+  deep=$(sed -n 's/.*-DDEPTH=\([0-9]*\).*/\1/p' <<<"$flags")           # where the search would lose itself
+  timeout -s INT "$lim" ./pan -E -m"${deep:-200000}" >pan.out 2>&1
   n=$(awk '/states, stored/ {print $1}' pan.out)
   if [ -f $model.pml.trail ]; then got=cex; why=$(spin -t $flags $model.pml 2>/dev/null | grep -a VIOLATED | head -1 | sed 's/^ *VIOLATED[: ]*//')
   elif grep -q 'Search not completed' pan.out; then got=none; why="none in the part searched (cut)"
