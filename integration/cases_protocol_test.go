@@ -130,6 +130,7 @@ func TestH5_SpecialTimes(t *testing.T) {
 		{"h5", harness.Latest, 1, 41}, {"h5", harness.Start, 1, 0}, {"h5", harness.MaxTimestamp, 7, 40}, {"h5", harness.LocalStart, 8, 40},
 		{"h5", harness.LatestTiered, 9, 39}, {"h5", harness.LatestTiered, 10, 39},
 		{"h5", harness.MaxTimestamp, 6, -9}, {"h5", harness.LocalStart, 7, -9}, {"h5", harness.LatestTiered, 8, -9},
+		{"h5", harness.PendingUpload, 11, 40}, {"h5", harness.PendingUpload, 10, -9}, {"local", harness.PendingUpload, 11, -1}, {"empty", harness.PendingUpload, 11, 0},
 		{"local", harness.LocalStart, 10, 0}, {"local", harness.LatestTiered, 10, -1}, {"local", harness.MaxTimestamp, 10, 4},
 		{"empty", harness.MaxTimestamp, 10, -1}, {"empty", harness.LatestTiered, 10, -1}, {"empty", harness.Latest, 10, 0}, {"empty", harness.LocalStart, 10, 0},
 	}

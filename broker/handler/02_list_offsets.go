@@ -21,12 +21,13 @@ const (
 	askMaxTimestamp  = -3 // KIP-734, v7
 	askEarliestLocal = -4 // KIP-405, v8
 	askLatestTiered  = -5 // KIP-1005, v9
+	askPendingUpload = -6 // KIP-1023, v11
 )
 
 // coldLookup bounds a lookup by time where the request does not.
 const coldLookup = 30 * time.Second
 
-// ListOffsets, key 2, versions 1–10. A special timestamp in a version that does not know it is answered
+// ListOffsets, key 2, versions 1–11. A special timestamp in a version that does not know it is answered
 // UNSUPPORTED_VERSION for its partition. Lookups by time may have to ask the object tier, so the request
 // waits off the connection's goroutine; they are bounded by v10's timeout.
 func beginListOffsets(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
@@ -99,6 +100,8 @@ func since(ts int64) (version int16, known bool) {
 		return 8, true
 	case askLatestTiered:
 		return 9, true
+	case askPendingUpload:
+		return 11, true
 	}
 	return 1, ts >= 0
 }
@@ -146,6 +149,8 @@ func (h *Handlers) listOffset(ctx context.Context, r *kmsg.ListOffsetsRequest, t
 		return at(v.LocalStart), nil
 	case askLatestTiered:
 		return v.LatestTiered(), nil
+	case askPendingUpload:
+		return v.PendingUpload(), nil
 	case askMaxTimestamp:
 		return v.MaxTimestamp(ctx)
 	}

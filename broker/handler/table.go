@@ -60,7 +60,7 @@ const (
 var table = []api{
 	{keyProduce, 3, 13, 0, beginProduce},
 	{keyFetch, 4, 17, -1, beginFetch},
-	{keyListOffsets, 1, 10, -1, beginListOffsets},
+	{keyListOffsets, 1, 11, -1, beginListOffsets},
 	{keyAPIVersions, 0, 4, -1, beginAPIVersions},
 	{keyDeleteRecords, 0, 2, -1, beginDeleteRecords},
 	{keyInitProducerID, 0, 5, -1, beginInitProducerID},

@@ -68,6 +68,14 @@ func (v View) LatestTiered() TimePoint {
 	return TimePoint{Offset: v.Tiered - 1, Timestamp: record.NoTimestamp, Epoch: v.EpochAt(v.Tiered - 1)}
 }
 
+// PendingUpload answers -6: the first offset that the object tier does not have yet, or -1 where the topic has no tier.
+func (v View) PendingUpload() TimePoint {
+	if !v.p.cfg.Load().RemoteStorageEnable {
+		return notFound
+	}
+	return TimePoint{Offset: v.Tiered, Timestamp: record.NoTimestamp, Epoch: v.EpochAt(v.Tiered)}
+}
+
 // cold is what the tier is asked about: what lies below the local log.
 func (v View) cold(local record.Offset) tiering.TimeQuery {
 	return tiering.TimeQuery{Partition: v.p.ID, From: v.Start, Bound: min(v.Visible, v.Tiered, local)}

@@ -17,11 +17,12 @@ import (
 
 // Timestamps of ListOffsets that are not times.
 const (
-	Latest       = -1
-	Start        = -2
-	MaxTimestamp = -3
-	LocalStart   = -4
-	LatestTiered = -5
+	Latest        = -1
+	Start         = -2
+	MaxTimestamp  = -3
+	LocalStart    = -4
+	LatestTiered  = -5
+	PendingUpload = -6
 )
 
 // Client is a franz-go client of the node that is closed with the test. It finds out about a restarted node quickly.
