@@ -284,3 +284,75 @@ func gauge(t testing.TB, n *brokertest.Node, name string) float64 {
 	t.Fatalf("no metric %s", name)
 	return 0
 }
+
+// What sessions remember and what waiting fetches name is bounded together, whatever clients ask for (R20): beyond it no
+// session is made or grows, and a fetch that would wait without one is answered at once, with the pause it wanted to make.
+func TestR20_FetchedPartitionsAreBounded(t *testing.T) {
+	n := brokertest.Start(t, brokertest.Options{Env: []string{"TIDEMARK_FETCH_PARTITIONS=1000"}})
+	c := dial(t, n)
+	id := c.create("bounded", 1, nil)
+	inUse := func() float64 { return gauge(t, n, "tidemark_fetch_partitions") }
+	whole := func(partitions int) *kmsg.FetchRequest { // of a session; all but the first do not exist
+		req := fetchRequest(17, "bounded", id, 0, 0)
+		req.MaxWaitMillis, req.SessionEpoch = 0, 0
+		for i := 1; i < partitions; i++ {
+			p := req.Topics[0].Partitions[0]
+			p.Partition = int32(i)
+			req.Topics[0].Partitions = append(req.Topics[0].Partitions, p)
+		}
+		return req
+	}
+	first := ask[*kmsg.FetchResponse](c, whole(900))
+	require.NotZero(t, first.SessionID)
+	require.EqualValues(t, 900, inUse())
+	none := ask[*kmsg.FetchResponse](c, whole(200))
+	require.Zero(t, none.SessionID, "no session beyond the bound")
+	require.Len(t, parts(none), 200, "and yet an answer")
+
+	grow := whole(1100)
+	grow.SessionID, grow.SessionEpoch = first.SessionID, 1
+	grow.Topics[0].Partitions = grow.Topics[0].Partitions[900:]
+	require.Equal(t, kerr.FetchSessionIDNotFound.Code, ask[*kmsg.FetchResponse](c, grow).ErrorCode)
+	require.Zero(t, inUse(), "it has ended")
+
+	second := ask[*kmsg.FetchResponse](c, whole(900))
+	require.NotZero(t, second.SessionID)
+	wait := fetchRequest(17, "bounded", id, 0, 0)
+	wait.MaxWaitMillis = int32(time.Hour.Milliseconds())
+	for range 200 {
+		wait.Topics[0].Partitions = append(wait.Topics[0].Partitions, wait.Topics[0].Partitions[0])
+	}
+	resp := ask[*kmsg.FetchResponse](c, wait)
+	require.EqualValues(t, wait.MaxWaitMillis, resp.ThrottleMillis)
+	require.EqualValues(t, 900, inUse())
+
+	wait.Topics[0].Partitions, wait.MaxWaitMillis = wait.Topics[0].Partitions[:10], 200
+	require.Zero(t, ask[*kmsg.FetchResponse](c, wait).ThrottleMillis, "there is room for ten")
+	end := fetchRequest(17, "", [16]byte{}, 0, 0)
+	end.Topics, end.SessionID, end.SessionEpoch = nil, second.SessionID, -1
+	ask[*kmsg.FetchResponse](c, end)
+	require.Zero(t, inUse())
+}
+
+// A client that sends its next fetch before the last one is answered is answered in turn.
+func TestAFetchWaitsForItsSessionsTurn(t *testing.T) {
+	n := brokertest.Start(t, brokertest.Options{})
+	w := newSessionWorld(dial(t, n), "turn", 2, 17)
+	w.fetch(50 << 20)
+	req := w.incremental(50 << 20)
+	req.MaxWaitMillis = int32(time.Hour.Milliseconds())
+	_, err := w.Send(req)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return gauge(t, n, "tidemark_fetches_waiting") > 0 }, 5*time.Second, time.Millisecond)
+	w.epoch++
+	next := w.incremental(50 << 20)
+	_, err = w.Send(next)
+	require.NoError(t, err)
+	require.Zero(t, dial(t, n).produce("turn", 1, batchOf(1, record.CodecNone, "x")).ErrorCode)
+	for range 2 {
+		resp, err := w.Recv()
+		require.NoError(t, err)
+		require.Zero(t, resp.(*kmsg.FetchResponse).ErrorCode)
+		require.NotEmpty(t, parts(resp.(*kmsg.FetchResponse))[1].RecordBatches)
+	}
+}

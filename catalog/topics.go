@@ -117,12 +117,22 @@ type Election struct {
 	IfTopic Version
 }
 
+// Standing is what a new leader asks of its partition.
+type Standing struct {
+	Partition
+	// Left says that there are intents of earlier uploads, or rows that the catalog has lost. Nobody but the leader whom
+	// the row names can add to the former.
+	Left bool
+}
+
 // States is the pull side of the cluster state.
 type States interface {
 	// Pull returns what changed after since. ErrRewound if the ledger does not hold since.
 	Pull(ctx context.Context, since Position) (Changes, error)
 	// Partition reads one row as it is now.
 	Partition(ctx context.Context, p PartitionID) (Partition, error)
+	// Standings reads many rows as they are now, in one statement; unknown ones are left out.
+	Standings(ctx context.Context, ps []PartitionID) (map[PartitionID]Standing, error)
 	// PartitionBounds reads the bounds of many rows; unknown ones are left out.
 	PartitionBounds(ctx context.Context, ps []PartitionID) (map[PartitionID]Bounds, error)
 }

@@ -31,8 +31,9 @@ type lane struct {
 
 	// What only the worker that holds the lane touches.
 	guard    catalog.Guard
-	stopped  bool // guard was found fenced, or the topic gone
-	settled  bool // leftover intents have been looked after, under guard
+	stopped  bool            // guard was found fenced, or the topic gone
+	settled  bool            // leftover intents have been looked after, under guard
+	clean    *catalog.Bounds // there is nothing to settle, and these are the bounds; nil once used
 	chain    *chain
 	attempt  *attempt
 	quiet    int // turns in a row that found nothing

@@ -184,7 +184,7 @@ func (r *rig) lead(n int32, build func(*memLog)) *memLog {
 	r.t.Helper()
 	l := newMemLog(r.guard(n))
 	build(l)
-	r.tier.Lead(r.p(n), l)
+	r.tier.Lead(r.p(n), l, nil)
 	return l
 }
 

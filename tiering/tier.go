@@ -115,9 +115,11 @@ func (t *Tier) begin(f func()) bool {
 }
 
 // Lead starts the uploads of a partition that this broker leads. A lane that is still there from an
-// earlier leadership is ended first, as by Unlead.
-func (t *Tier) Lead(p catalog.PartitionID, s Source) {
+// earlier leadership is ended first, as by Unlead. clean, if it is not nil, are the bounds with which the catalog has shown,
+// since the leadership was given, that earlier uploads have left nothing: then it is not asked for each partition.
+func (t *Tier) Lead(p catalog.PartitionID, s Source, clean *catalog.Bounds) {
 	l := newLane(p, s)
+	l.clean = clean
 	for {
 		t.mu.Lock()
 		if t.lanes[p] == nil {

@@ -110,6 +110,11 @@ func (t *Tier) advance(ctx context.Context, l *lane) (did bool, err error) {
 		// What an older leadership began is settled like anybody's leftovers.
 		l.guard, l.stopped, l.settled, l.attempt, l.chain = g, false, false, nil, nil
 	}
+	if b := l.clean; b != nil {
+		l.see(*b)
+		l.source.Published(*b)
+		l.clean, l.settled = nil, true
+	}
 	if l.attempt == nil && l.lost.Load() {
 		l.settled = false
 	}

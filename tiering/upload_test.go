@@ -138,7 +138,7 @@ func TestA4_UploadBeginsInsideALocalSegment(t *testing.T) {
 	r.tier.Unlead(r.p(0))
 	b := newMemLog(r.elect(0))
 	b.data, b.batches, b.at, b.next, b.epochs, b.seals = a.data, a.batches, a.at, a.next, a.epochs, []record.Offset{150, 300, 400}
-	r.tier.Lead(r.p(0), b)
+	r.tier.Lead(r.p(0), b, nil)
 	r.tiered(0, 400)
 	var bases []record.Offset
 	for _, s := range r.rows(0) {
@@ -354,7 +354,7 @@ func TestH3_LeftoverIntents(t *testing.T) {
 			}
 			return nil
 		})
-		r.tier.Lead(r.p(0), l)
+		r.tier.Lead(r.p(0), l, nil)
 		r.until(func() bool { st, _ := r.tier.Status(r.p(0)); return st.Failures > 0 }, func() string { return "no failure" })
 		r.tier.Unlead(r.p(0))
 		r.cat.set(nil)
@@ -366,7 +366,7 @@ func TestH3_LeftoverIntents(t *testing.T) {
 		crash(r, l)
 		old := r.keys()
 		l.setGuard(r.elect(0))
-		r.tier.Lead(r.p(0), l)
+		r.tier.Lead(r.p(0), l, nil)
 		r.tiered(0, 20)
 		require.NotContains(t, []string{r.rows(0)[0].Key, r.rows(0)[1].Key}, old[0])
 		r.collectAll()
@@ -379,7 +379,7 @@ func TestH3_LeftoverIntents(t *testing.T) {
 		crash(r, l)
 		empty := newMemLog(r.elect(0))
 		empty.freed, empty.next = 10, 10
-		r.tier.Lead(r.p(0), empty)
+		r.tier.Lead(r.p(0), empty, nil)
 		r.tiered(0, 10)
 		require.Equal(t, r.keys()[0], r.rows(0)[0].Key)
 		r.consume(0, l, 0, 10)
@@ -391,7 +391,7 @@ func TestH3_LeftoverIntents(t *testing.T) {
 		crash(r, l)
 		require.NoError(t, r.store.Store.Delete(r.ctx, r.keys()[0]))
 		empty := newMemLog(r.elect(0))
-		r.tier.Lead(r.p(0), empty)
+		r.tier.Lead(r.p(0), empty, nil)
 		r.until(func() bool {
 			ins, err := r.cat.Intents(r.ctx, r.p(0))
 			return err == nil && len(ins) == 0
@@ -414,7 +414,7 @@ func TestH3_LeftoverIntents(t *testing.T) {
 		crashed := r.attemptOnly(long, run)
 		empty := newMemLog(r.elect(0))
 		empty.freed, empty.next = 20, 20
-		r.tier.Lead(r.p(0), empty)
+		r.tier.Lead(r.p(0), empty, nil)
 		r.tiered(0, 20)
 		require.Equal(t, crashed, r.rows(0)[0].Key)
 		r.settledLost(0) // the other intent is decided after the publish
@@ -465,7 +465,7 @@ func TestA9_I10_KilledAnywhere(t *testing.T) {
 		r.store.set(func(_, _ string, done bool) error { return dead(done) })
 		r.cat.set(func(_ string, done bool) error { return dead(done) })
 		l.setGuard(r.elect(0))
-		r.tier.Lead(r.p(0), l)
+		r.tier.Lead(r.p(0), l, nil)
 		r.until(func() bool { return calls.Load() > left || r.bounds(0).Tiered == 120 }, func() string { return "no calls" })
 		r.tier.Unlead(r.p(0))
 		r.stop()
@@ -478,7 +478,7 @@ func TestA9_I10_KilledAnywhere(t *testing.T) {
 	}
 	r.start()
 	l.setGuard(r.elect(0))
-	r.tier.Lead(r.p(0), l)
+	r.tier.Lead(r.p(0), l, nil)
 	r.tiered(0, l.next)
 	r.consume(0, l, 0, l.next)
 	r.collectAll()
@@ -524,7 +524,7 @@ func TestR2_LostPreviousObject(t *testing.T) {
 	r.freshCache()
 	l.segments(1)
 	l.setGuard(r.elect(0))
-	r.tier.Lead(r.p(0), l)
+	r.tier.Lead(r.p(0), l, nil)
 	r.tiered(0, 20)
 	r.consume(0, l, 10, 20)
 	st, err := r.tier.State(r.ctx, r.p(0))

@@ -12,6 +12,8 @@ import (
 type Catalog interface {
 	// Partition reads one row as it is now.
 	Partition(ctx context.Context, p catalog.PartitionID) (catalog.Partition, error)
+	// Standings reads what new leaders ask of their partitions.
+	Standings(ctx context.Context, ps []catalog.PartitionID) (map[catalog.PartitionID]catalog.Standing, error)
 	// PartitionBounds reads the bounds of many rows.
 	PartitionBounds(ctx context.Context, ps []catalog.PartitionID) (map[catalog.PartitionID]catalog.Bounds, error)
 	// ListSegments lists live rows in offset order.

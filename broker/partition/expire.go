@@ -51,11 +51,29 @@ func (p *Partition) expire(ctx context.Context, nowMs int64) error {
 	if left > 0 {
 		return p.moveStart(ctx, lead, left)
 	}
+	if p.nothingToExpire() {
+		p.mu.Lock()
+		p.expiry = nowMs + int64(emptyLook/time.Millisecond)
+		p.mu.Unlock()
+		return nil
+	}
 	more, err := p.expireStep(ctx, lead, nowMs, firstLook)
 	for i := 0; i < moreLooks && more && err == nil; i++ {
 		more, err = p.expireStep(ctx, lead, nowMs, nextLook)
 	}
 	return err
+}
+
+// emptyLook is when a partition is looked at again that had nothing to expire.
+const emptyLook = time.Minute
+
+// nothingToExpire reports, from memory alone, that no piece of the partition is whole: nothing is tiered or sealed. Whoever
+// seals or publishes one asks for a look.
+func (p *Partition) nothingToExpire() bool {
+	p.mu.Lock()
+	tiered := p.tierBytes
+	p.mu.Unlock()
+	return tiered == 0 && len(p.log.Segments()) == 1
 }
 
 // expireStep is one look; more says that all that it saw has gone.

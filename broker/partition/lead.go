@@ -10,11 +10,11 @@ import (
 	"tidemark/replication"
 )
 
-// Lead begins the leadership that the catalog's row names. clean says that the log is known to agree with the
+// Lead begins the leadership that the image's row names; now is how the catalog shows the partition since then. clean says that the log is known to agree with the
 // tier: the one that was in the in-sync set, or that followed the epoch before; otherwise the log is compared with
 // the tier first (R18). Where that leadership is held already it takes over the row's in-sync set. An error leaves
 // the partition without leader; the caller tries again.
-func (p *Partition) Lead(ctx context.Context, row catalog.Partition, inc catalog.Incarnation, clean bool) error {
+func (p *Partition) Lead(ctx context.Context, row catalog.Partition, now catalog.Standing, inc catalog.Incarnation, clean bool) error {
 	if l := p.role.Load(); l != nil && l.guard.Epoch == row.LeaderEpoch && l.guard.Incarnation == inc {
 		p.observeRow(l, row)
 		return nil
@@ -24,14 +24,10 @@ func (p *Partition) Lead(ctx context.Context, row catalog.Partition, inc catalog
 	if err := p.log.Failed(); err != nil {
 		return err
 	}
-	now, err := p.env.catalog.Partition(ctx, p.ID) // start, tiered and the in-sync set as they are now
-	if err != nil {
-		return fmt.Errorf("lead %s-%d: %w", p.Name, p.ID.Partition, err)
-	}
 	if now.Leader != row.Leader || now.LeaderEpoch != row.LeaderEpoch {
 		return fmt.Errorf("%w: %s-%d: broker %d leads epoch %d by now", ErrNotLeader, p.Name, p.ID.Partition, now.Leader, now.LeaderEpoch)
 	}
-	if err := p.agreeWithTier(ctx, now, clean); err != nil {
+	if err := p.agreeWithTier(ctx, now.Partition, clean); err != nil {
 		return fmt.Errorf("lead %s-%d at epoch %d: %w", p.Name, p.ID.Partition, now.LeaderEpoch, err)
 	}
 	if err := p.log.AssignEpoch(now.LeaderEpoch); err != nil {
@@ -43,21 +39,25 @@ func (p *Partition) Lead(ctx context.Context, row catalog.Partition, inc catalog
 	p.begin(newLeadership(
 		catalog.Guard{Broker: now.Leader, Incarnation: inc, Epoch: now.LeaderEpoch},
 		replication.FollowersOptions{
-			Self: catalog.Member{Broker: now.Leader, Incarnation: inc}, Row: now, Began: p.log.Bounds().End,
+			Self: catalog.Member{Broker: now.Leader, Incarnation: inc}, Row: now.Partition, Began: p.log.Bounds().End,
 			MinISR: p.cfg.Load().MinInsyncReplicas, LagMax: p.env.lagMax, Now: p.env.mono(),
-		}))
+		}), now)
 	return nil
 }
 
 // begin puts a leadership in force.
-func (p *Partition) begin(l *leadership) {
+func (p *Partition) begin(l *leadership, now catalog.Standing) {
 	p.roleMu.Lock()
 	p.role.Store(l)
 	p.aligned.Store(int32(l.guard.Epoch))
 	p.advance(l)
 	p.roleMu.Unlock()
 	p.moved()
-	p.tierOnOff()
+	if now.Left {
+		p.tierOnOff(nil)
+	} else {
+		p.tierOnOff(&now.Bounds)
+	}
 	p.touch()
 	p.env.poke()
 }
@@ -87,13 +87,13 @@ func (p *Partition) Unlead() {
 	p.env.tier.Unlead(p.ID)
 }
 
-// tierOnOff gives the partition to the uploads or takes it away, as remote.storage.enable says.
-func (p *Partition) tierOnOff() {
+// tierOnOff gives the partition to the uploads or takes it away, as remote.storage.enable says. clean is tiering.Lead's.
+func (p *Partition) tierOnOff(clean *catalog.Bounds) {
 	if p.role.Load() == nil {
 		return
 	}
 	if p.cfg.Load().RemoteStorageEnable {
-		p.env.tier.Lead(p.ID, source{p})
+		p.env.tier.Lead(p.ID, source{p}, clean)
 	} else {
 		p.env.tier.Unlead(p.ID)
 	}

@@ -71,20 +71,39 @@ func (s *Set) settleAll(ctx context.Context) {
 		want = append(want, w)
 	}
 	s.mu.RUnlock()
-	lost := sync.OnceValues(func() (map[catalog.PartitionID]bool, error) { return s.askLost(ctx) })
+	ask := questions{
+		lost:  sync.OnceValues(func() (map[catalog.PartitionID]bool, error) { return s.askLost(ctx) }),
+		stand: sync.OnceValues(func() (map[catalog.PartitionID]catalog.Standing, error) { return s.askStandings(ctx, want) }),
+	}
 	var g errgroup.Group
 	g.SetLimit(8)
 	for _, w := range want {
 		g.Go(func() error {
-			s.note(w, s.settleOne(ctx, w, lost))
+			s.note(w, s.settleOne(ctx, w, ask))
 			return nil
 		})
 	}
 	_ = g.Wait() // each failure is noted by itself
 	s.mu.Lock()
+	s.tellWaitingLocked()
 	s.publishLocked()
 	s.mu.Unlock()
 	s.assign()
+}
+
+// tellWaitingLocked logs once how many partitions wait for the catalog, until none does.
+func (s *Set) tellWaitingLocked() {
+	waiting := 0
+	var last error
+	for _, err := range s.fails {
+		if catalog.Unavailable(err) {
+			waiting, last = waiting+1, err
+		}
+	}
+	if waiting > 0 && !s.waiting {
+		s.opts.Log.Warn("partitions are offline until the catalog answers; trying again", "partitions", waiting, "error", last)
+	}
+	s.waiting = waiting > 0
 }
 
 // errNoLeader: the catalog names no leader at present.
@@ -102,13 +121,14 @@ func (s *Set) note(w wanted, err error) {
 	s.fails[w.row.ID] = err
 	switch {
 	case errors.Is(err, errNoLeader): // an election follows; readiness tells if none does
+	case catalog.Unavailable(err): // settleAll tells of all of them
 	case old == nil || old.Error() != err.Error():
 		s.opts.Log.Warn("partition is offline; trying again", "topic", w.topic.Name, "partition", w.row.ID.Partition, "error", err)
 	}
 }
 
 // settleOne opens a partition and begins or ends its leadership.
-func (s *Set) settleOne(ctx context.Context, w wanted, lost lostRows) error {
+func (s *Set) settleOne(ctx context.Context, w wanted, ask questions) error {
 	p, opened, err := s.openOne(ctx, w)
 	if err != nil {
 		return err
@@ -118,7 +138,7 @@ func (s *Set) settleOne(ctx context.Context, w wanted, lost lostRows) error {
 	}
 	if w.row.Leader == s.opts.Broker {
 		old := p.follows.Load()
-		if err := s.lead(ctx, p, w, lost); err != nil {
+		if err := s.lead(ctx, p, w, ask); err != nil {
 			return err
 		}
 		if old != nil {
@@ -223,7 +243,7 @@ func (p *Partition) setConfig(t topicconfig.Topic, version catalog.Version) {
 		p.changeInSync(l, func(f *replication.Followers) { f.SetMinISR(t.MinInsyncReplicas) })
 	}
 	if old.RemoteStorageEnable != t.RemoteStorageEnable {
-		p.tierOnOff()
+		p.tierOnOff(nil)
 	}
 	p.mu.Lock()
 	p.expireNow = true

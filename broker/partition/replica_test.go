@@ -17,7 +17,7 @@ import (
 )
 
 func TestThreeReplicasHoldWhatIsAcknowledged(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newPatientWorld(t, 3, time.Minute)
 	w.create(nil)
 	w.nodes[1].write(values(0, 50)...)
 	w.sameLogs()
@@ -54,6 +54,23 @@ func TestR17_AckWaitsForEveryInSyncReplica(t *testing.T) {
 	w.nodes[3].back()
 	w.until(func() bool { return len(w.row().ISR) == 3 && one.hw() == 4 }, "both are back")
 	w.sameLogs()
+}
+
+// A follower that has everything is asked for nothing while nothing is written, for longer than replica.lag.time.max.ms; the
+// first record after that finds it in sync (P11, E5).
+func TestP11_AnIdleFollowerIsInSyncWhenTheNextRecordComes(t *testing.T) {
+	w := newPatientWorld(t, 2, 4*time.Second)
+	w.create(map[string]string{"min.insync.replicas": "1"})
+	w.nodes[1].write("v0")
+	w.settled()
+	version, idle := w.row().Version, time.Now()
+	w.until(func() bool { return time.Since(idle) > 5*time.Second }, "it is idle")
+	w.nodes[1].write("v1")
+	w.settled()
+	require.Equal(t, version, w.row().Version, "nobody was taken out, not even for a moment")
+	w.nodes[2].kill()
+	w.nodes[1].scribble("v2")
+	w.until(func() bool { return len(w.row().ISR) == 1 }, "one that has gone is taken out")
 }
 
 func TestNotEnoughReplicasAfterAppend(t *testing.T) {
@@ -94,7 +111,7 @@ func TestH7_ALostAnswerKeepsBothSets(t *testing.T) {
 }
 
 func TestH11_AWaitBelongsToItsEpoch(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newPatientWorld(t, 3, time.Minute)
 	w.create(nil)
 	w.nodes[1].write("v0")
 	w.nodes[2].cut.Store(w.nodes[1].addr, true)
@@ -232,7 +249,7 @@ func TestKIP392_AConsumerIsSentToItsRack(t *testing.T) {
 }
 
 func TestManyBatchesAcrossSegments(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newPatientWorld(t, 3, time.Minute)
 	w.create(map[string]string{"segment.bytes": "1048576", "remote.storage.enable": "false"})
 	big := strings.Repeat("x", 100_000)
 	for range 40 {

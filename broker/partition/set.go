@@ -76,6 +76,8 @@ type Set struct {
 	peers map[catalog.BrokerID]string // where brokers listen for brokers
 	fails map[catalog.PartitionID]error
 	first bool // the first full image has been seen
+	// waiting: some of fails are for want of the catalog, and the log says so.
+	waiting bool
 
 	byName atomic.Pointer[map[nameKey]*Partition] // a copy for the hot path
 }

@@ -46,6 +46,7 @@ type world struct {
 	boss    catalog.Controller
 	topic   catalog.Topic
 	nodes   map[catalog.BrokerID]*node
+	lagMax  time.Duration // replica.lag.time.max.ms
 }
 
 // node is one broker of a world.
@@ -56,6 +57,7 @@ type node struct {
 	catalog *reach
 	data    *hotlog.DataDir
 	set     *partition.Set
+	lives   []*partition.Set // set and those before it
 	pulled  *metadata.Follower
 	inc     catalog.Incarnation
 	addr    string
@@ -96,6 +98,13 @@ func (r *reach) Partition(ctx context.Context, p catalog.PartitionID) (catalog.P
 	return r.Store.Partition(ctx, p)
 }
 
+func (r *reach) Standings(ctx context.Context, ps []catalog.PartitionID) (map[catalog.PartitionID]catalog.Standing, error) {
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return r.Store.Standings(ctx, ps)
+}
+
 func (r *reach) AlterISR(ctx context.Context, b catalog.BrokerID, inc catalog.Incarnation, es []record.Epoch, cs []catalog.ISRChange) ([]catalog.Partition, error) {
 	if err := r.err(); err != nil {
 		return nil, err
@@ -109,16 +118,25 @@ func (r *reach) AlterISR(ctx context.Context, b catalog.BrokerID, inc catalog.In
 
 func newWorld(t *testing.T, brokers int) *world {
 	t.Helper()
+	return newPatientWorld(t, brokers, 400*time.Millisecond)
+}
+
+// newPatientWorld is newWorld for stories in which nobody is to be taken out of an in-sync set however busy the machine is,
+// or only after a given time.
+func newPatientWorld(t *testing.T, brokers int, lagMax time.Duration) *world {
+	t.Helper()
 	dir := t.TempDir()
 	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "catalog.db"), sqlite.Options{})
 	require.NoError(t, err)
 	objects, err := file.Open(t.Context(), &url.URL{Scheme: "file", Path: filepath.Join(dir, "objects")})
 	require.NoError(t, err)
-	w := &world{T: t, store: store, objects: objects, nodes: map[catalog.BrokerID]*node{}}
+	w := &world{T: t, store: store, objects: objects, nodes: map[catalog.BrokerID]*node{}, lagMax: lagMax}
 	t.Cleanup(func() {
 		for _, n := range w.nodes {
 			n.kill()
-			_ = n.set.Close() // what flushes in the background ends before the folder goes
+			for _, set := range n.lives {
+				_ = set.Close() // what flushes in the background ends before the folder goes
+			}
 		}
 		require.NoError(t, objects.Close())
 		require.NoError(t, store.Close())
@@ -165,10 +183,11 @@ func (n *node) start(keep catalog.Incarnation) {
 	n.set = partition.NewSet(partition.SetOptions{
 		Broker: n.id, Incarnation: n.inc, Kept: keep != 0, Data: n.data, Catalog: n.catalog, Tier: n.tier,
 		Refresh: func(ctx context.Context) error { return n.pulled.Refresh(ctx) },
-		LagMax:  400 * time.Millisecond, InterBroker: "PLAINTEXT", FreeDelay: time.Millisecond,
+		LagMax:  n.lagMax, InterBroker: "PLAINTEXT", FreeDelay: time.Millisecond,
 		Replication:  fetcher.Options{Dial: n.dial, MaxWait: 50 * time.Millisecond},
 		MaxProducers: 1000, ProducerExpiry: time.Hour, Log: log,
 	})
+	n.lives = append(n.lives, n.set)
 	defaults := topicconfig.Defaults{}
 	n.pulled = metadata.NewFollower(n.catalog, &defaults, n.set.Reconcile, log)
 	require.NoError(n, n.pulled.Refresh(ctx))

@@ -74,6 +74,21 @@ var stateStories = []story{
 		_, err = w.S.Partition(w.Ctx, unknown)
 		require.ErrorIs(w.T, err, catalog.ErrNotFound)
 	}},
+	{"a new leader's questions are answered at once: the rows, and what earlier uploads have left", func(w *World) {
+		p := w.OnePartition()
+		p.Upload(0, 10)
+		ids := []catalog.PartitionID{p.ID, {Topic: catalog.NewUUID()}}
+		got, err := w.S.Standings(w.Ctx, ids)
+		require.NoError(w.T, err)
+		require.Equal(w.T, map[catalog.PartitionID]catalog.Standing{p.ID: {Partition: p.Row()}}, got)
+		p.Announce(p.Segment(10, 20))
+		got, err = w.S.Standings(w.Ctx, ids)
+		require.NoError(w.T, err)
+		require.Equal(w.T, map[catalog.PartitionID]catalog.Standing{p.ID: {Partition: p.Row(), Left: true}}, got)
+		got, err = w.S.Standings(w.Ctx, nil)
+		require.NoError(w.T, err)
+		require.Empty(w.T, got)
+	}},
 }
 
 var electionStories = []story{

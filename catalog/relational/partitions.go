@@ -155,6 +155,21 @@ func (s *Store) Partition(ctx context.Context, id catalog.PartitionID) (catalog.
 	return p, err
 }
 
+// Standings reads many rows as they are now.
+func (s *Store) Standings(ctx context.Context, ps []catalog.PartitionID) (map[catalog.PartitionID]catalog.Standing, error) {
+	out := make(map[catalog.PartitionID]catalog.Standing, len(ps))
+	if len(ps) == 0 {
+		return out, nil
+	}
+	err := s.db.Read(ctx, Stmt{SQL: s.sql.standings, Args: []any{namePartitions(ps)}, Row: func(r Row) error {
+		var st catalog.Standing
+		err := scanPartition(r, &st.Partition, &st.Left)
+		out[st.ID] = st
+		return err
+	}})
+	return out, err
+}
+
 // PartitionBounds reads the bounds of many rows.
 func (s *Store) PartitionBounds(ctx context.Context, ps []catalog.PartitionID) (map[catalog.PartitionID]catalog.Bounds, error) {
 	out := make(map[catalog.PartitionID]catalog.Bounds, len(ps))

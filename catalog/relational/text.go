@@ -7,7 +7,7 @@ type text struct {
 	d                                       Dialect
 	ledger, pulled                          string
 	setPartitions, addPartitions            string
-	electing, registered, bounds            string
+	electing, registered, bounds, standings string
 	leases, leaving, endBrokers, setSlots   string
 	involved                                func(param string) string
 	setConfigs                              string
@@ -70,6 +70,10 @@ func (t *text) partitions() {
 	named := d.Table("$1", "e", Column{"topic", "uuid"}, Column{"partition", "int"}) + ` JOIN partitions p ON p.topic = e.topic AND p.partition = e.partition`
 	t.electing = `SELECT ` + partitionColumns + `, p.leader_incarnation FROM ` + named + ` ORDER BY p.topic, p.partition`
 	t.bounds = `SELECT p.topic::text, p.partition, p.start, p.tiered, p.tier_bytes FROM ` + named
+	t.standings = `SELECT ` + partitionColumns + `,
+			EXISTS (SELECT 1 FROM upload_intents i WHERE i.topic = p.topic AND i.partition = p.partition) OR
+			EXISTS (SELECT 1 FROM lost_segments l WHERE l.topic = p.topic AND l.partition = p.partition)
+		FROM ` + named + ` JOIN topics t ON t.id = p.topic AND NOT t.deleted`
 }
 
 func (t *text) tier() {

@@ -75,9 +75,12 @@ func pool(path string, conns int, pragmas ...string) (*sql.DB, error) {
 	return p, nil
 }
 
+// migrateTimeout bounds all migrations: they are one transaction, and a start that waits for a slow disk is better than none.
+const migrateTimeout = time.Minute
+
 // migrate runs the migrations that the file has not seen, in one transaction.
 func (d *db) migrate(ctx context.Context) error {
-	ctx, cancel := d.deadline(ctx)
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	conn, err := d.writer.Conn(ctx)
 	if err != nil {
