@@ -287,8 +287,6 @@ func (f *fetch) unwatch() {
 	for _, e := range f.entries {
 		e.unwatch()
 	}
-	f.h.sessions.release(f.reserved)
-	f.reserved = 0
 }
 
 // keyOf names a partition as the request's version does.

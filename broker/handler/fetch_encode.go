@@ -61,6 +61,9 @@ func (f *fetch) end() {
 		f.session.settle(f.entries)
 		f.session.endTurn()
 	}
+	if f.reserved > 0 {
+		f.h.sessions.release(f.reserved)
+	}
 	f.entries = nil
 }
 
