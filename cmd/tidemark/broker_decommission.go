@@ -81,7 +81,8 @@ type retreatLine struct {
 // leave moves everything away and waits for it.
 func (r *retreat) leave(ctx context.Context) error {
 	last := retreatLine{Left: -1}
-	for marked := false; ; {
+	marked, empty := false, false
+	for {
 		seen, err := r.look(ctx)
 		if err != nil {
 			return err
@@ -103,9 +104,10 @@ func (r *retreat) leave(ctx context.Context) error {
 				line.Moving++
 			}
 		}
-		if line.Left == 0 {
+		if line.Left == 0 && empty {
 			return r.left(seen)
 		}
+		empty = line.Left == 0 // to be seen twice: the broker that answers may not have heard of the last topic
 		if line != last {
 			r.progress(line)
 			last = line
