@@ -7,6 +7,7 @@
 // may try.
 //
 //	plan      plan.go join.go            pure: rows, policy and time in, a decision out
+//	choice    meet.go                    which rows take part, by a sample of their digests
 //	merge     digest.go mark.go          sorted digests as streams: which records others supersede
 //	rewrite   filter.go transaction.go rewrite.go   what stays of an object
 //	pass      pass.go fate.go            a run of rows, lowest first
