@@ -32,13 +32,21 @@ func routes(o Options) http.Handler {
 	return guarded(mux, o.Token)
 }
 
-// guarded refuses whatever is not a read unless it came in on a loopback address or bears the token.
+// guarded refuses whatever is not a read unless it bears the token, or came in on a loopback address and was asked for
+// under this machine's own name by no page of another site: a browser would ask for whoever has made a page that is open in
+// it, and resolve that page's name to a loopback address (DNS rebinding).
 func guarded(next http.Handler, token string) http.Handler {
+	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		read := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if !read && !onLoopback(r) && !bears(r, token) {
+		switch {
+		case read || bears(r, token):
+		case !onLoopback(r):
 			writeError(w, http.StatusForbidden, "changes are accepted on a loopback address, or with the token of TIDEMARK_HTTP_TOKEN as `Authorization: Bearer …`")
+			return
+		case !ownHost(r.Host) || origins.Check(r) != nil:
+			writeError(w, http.StatusForbidden, "without the token of TIDEMARK_HTTP_TOKEN changes are accepted under a loopback address or localhost only, and from no other site's page")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -53,6 +61,16 @@ func onLoopback(r *http.Request) bool {
 	}
 	tcp, ok := local.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
+}
+
+// ownHost says whether a Host header names a loopback address or localhost, with any port.
+func ownHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	ip := net.ParseIP(strings.Trim(name, "[]"))
+	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 func bears(r *http.Request, token string) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -182,6 +183,38 @@ func TestChangesNeedLoopbackOrTheToken(t *testing.T) {
 	require.NoError(t, err)
 	resp.Body.Close()
 	require.Equal(t, 405, resp.StatusCode)
+}
+
+// A page of another site that is open on this machine makes no changes, under whatever name it reaches the listener.
+func TestChangesOnLoopbackAreRefusedToOtherSites(t *testing.T) {
+	f := &fakeState{}
+	url := serve(t, f, "s3cret")
+	own := strings.TrimPrefix(url, "http://")
+	_, port, _ := net.SplitHostPort(own)
+	ask := func(host string, headers ...string) int {
+		r, err := http.NewRequest(http.MethodPost, url+"/api/v1/gc", nil)
+		require.NoError(t, err)
+		r.Host = host
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	const refused, done = http.StatusForbidden, http.StatusNotImplemented // there is no object tier behind this server
+	require.Equal(t, done, ask(own), "a tool")
+	require.Equal(t, done, ask("localhost:"+port))
+	require.Equal(t, done, ask("[::1]:"+port))
+	require.Equal(t, done, ask(own, "Origin", url, "Sec-Fetch-Site", "same-origin"), "the console")
+	require.Equal(t, refused, ask(own, "Origin", "http://evil.example"))
+	require.Equal(t, refused, ask(own, "Origin", "null"))
+	require.Equal(t, refused, ask(own, "Sec-Fetch-Site", "cross-site"))
+	require.Equal(t, refused, ask("evil.example"), "a name that was made to mean 127.0.0.1")
+	require.Equal(t, refused, ask("evil.example:"+port, "Origin", "http://evil.example:"+port, "Sec-Fetch-Site", "same-origin"))
+	require.Equal(t, refused, ask("127.0.0.1.evil.example:"+port))
+	require.Equal(t, done, ask("evil.example", "Authorization", "Bearer s3cret"), "who has the token")
 }
 
 // A client that never finishes its request must not keep the server from stopping.
