@@ -119,6 +119,9 @@ func (s state) partition(row catalog.Partition) admin.Partition {
 	ap.Stable, ap.HighWatermark, ap.LogEnd = d.Offsets.Stable, d.Offsets.HW, d.Offsets.End
 	ap.LocalBytes, ap.TierBytes = d.LocalSize, d.TierSize
 	ap.Retention, ap.LocalRetention = d.Retention, d.LocalRetention
+	if !d.Leads {
+		ap.Retention = elsewhere(row.Leader)
+	}
 	if st, ok := s.b.tier.Status(row.ID); ok {
 		up := &admin.Upload{Stalled: st.Stalled, Failures: st.Failures, Objects: st.Uploaded, Bytes: st.UploadedBytes}
 		if !st.StalledSince.IsZero() {
@@ -127,6 +130,14 @@ func (s state) partition(row catalog.Partition) admin.Partition {
 		ap.Upload = up
 	}
 	return ap
+}
+
+// elsewhere says who decides what retention removes of a partition that this broker does not lead.
+func elsewhere(leader catalog.BrokerID) string {
+	if leader == catalog.NoBroker {
+		return "nobody leads it, so retention removes nothing"
+	}
+	return fmt.Sprintf("broker %d leads it and says what retention removes next: ask there (--http)", leader)
 }
 
 // Segments implements admin.State.

@@ -82,7 +82,7 @@ type Partition struct {
 
 	// Upload is missing if the broker does not lead the partition.
 	Upload *Upload `json:"upload,omitempty"`
-	// Retention is the next decision of retention and why, in a sentence; "" if none is known.
+	// Retention is the next decision of retention and why, in a sentence, or who leads the partition and decides.
 	Retention string `json:"retention,omitempty"`
 	// LocalRetention is which local segment is freed next and why, or what that waits for.
 	LocalRetention string `json:"localRetention,omitempty"`

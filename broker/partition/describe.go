@@ -3,7 +3,6 @@ package partition
 import (
 	"tidemark/catalog"
 	"tidemark/record"
-	"tidemark/retention"
 )
 
 // Describe is one partition for people and tools.
@@ -16,7 +15,7 @@ type Describe struct {
 	LocalSize int64
 	TierSize  int64
 	Segments  int
-	// Retention is what retention will remove next and why, "" if it removes nothing.
+	// Retention is what retention will remove next and why, "" if this broker does not lead: its leader decides.
 	Retention string
 	// LocalRetention is which local segment is freed next and why, or what it waits for; "" without tier.
 	LocalRetention string
@@ -33,10 +32,10 @@ func (p *Partition) Describe() Describe {
 	}
 	d.LocalRetention = p.localOutlook(segs)
 	p.mu.Lock()
-	d.TierSize, d.Retention = p.tierBytes, p.outlook
+	d.TierSize = p.tierBytes
 	p.mu.Unlock()
-	if d.Retention == "" {
-		d.Retention = retention.Outlook(retention.Facts{Start: d.Offsets.Start}, p.policy())
+	if d.Leads {
+		d.Retention = p.outlook()
 	}
 	return d
 }

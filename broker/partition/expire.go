@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidemark/catalog"
+	"tidemark/hotlog"
 	"tidemark/record"
 	"tidemark/retention"
 )
@@ -78,15 +79,13 @@ func (p *Partition) nothingToExpire() bool {
 
 // expireStep is one look; more says that all that it saw has gone.
 func (p *Partition) expireStep(ctx context.Context, lead *leadership, nowMs int64, rows int) (more bool, err error) {
-	facts, next, err := p.facts(ctx, nowMs, rows)
+	facts, tiered, next, err := p.facts(ctx, nowMs, rows)
 	if err != nil {
 		return false, err
 	}
 	plan := retention.Expire(facts, p.policy())
-	after := facts
-	after.Start = plan.Start
 	p.mu.Lock()
-	p.expiry, p.outlook = next, retention.Outlook(after, p.policy())
+	p.expiry, p.oldest = next, oldestObject(facts.Oldest, plan.Start, tiered)
 	p.expireNow = p.expireNow || plan.More
 	p.mu.Unlock()
 	if plan.Start <= facts.Start {
@@ -108,37 +107,93 @@ func (p *Partition) policy() retention.TotalPolicy {
 	return retention.TotalPolicy{RetentionMs: int64(cfg.RetentionMs), RetentionBytes: cfg.RetentionBytes}
 }
 
-// facts gathers what a plan needs: up to limit of the oldest rows of the tier, then the sealed local segments above
-// it. next is the wall time at which the first piece that stays will expire.
-func (p *Partition) facts(ctx context.Context, nowMs int64, limit int) (retention.Facts, int64, error) {
+// facts gathers what a plan needs: up to limit of the oldest rows of the tier, which ends at tiered, then the sealed
+// local segments above it. next is the wall time at which the first piece that stays will expire.
+func (p *Partition) facts(ctx context.Context, nowMs int64, limit int) (f retention.Facts, tiered record.Offset, next int64, err error) {
 	row, err := p.env.catalog.Partition(ctx, p.ID)
 	if err != nil {
-		return retention.Facts{}, 0, err
+		return f, 0, 0, err
 	}
 	p.observe(row.Bounds)
 	hw := record.Offset(p.hw.Load())
-	f := retention.Facts{Start: row.Start, Bound: min(hw, p.stable(hw)), Size: row.TierBytes, NowMs: nowMs}
+	f = retention.Facts{Start: row.Start, Bound: min(hw, p.stable(hw)), Size: row.TierBytes, NowMs: nowMs}
 	full := false
 	if row.TierBytes > 0 {
 		rows, err := p.env.catalog.ListSegments(ctx, p.ID, row.Start, limit)
 		if err != nil {
-			return f, 0, err
+			return f, 0, 0, err
 		}
 		full = len(rows) == limit
 		for _, r := range rows {
 			f.Oldest = append(f.Oldest, retention.Piece{Base: r.Base, Next: r.Next, Bytes: r.Bytes, MaxTimestamp: r.MaxTimestamp, AppendTime: r.AppendTime})
 		}
 	}
+	size, sealed := p.localAbove(row.Tiered)
+	f.Size += size
+	if !full {
+		f.Oldest = append(f.Oldest, sealed...)
+	}
+	return f, row.Tiered, nowMs + retention.NextLook(f, p.policy()), nil
+}
+
+// localAbove is what the local log has at or above the tier's end: its bytes, and its sealed segments as pieces. Of a
+// segment that the end lies in only the rest counts: the tier has the beginning, and would count it twice (D1).
+func (p *Partition) localAbove(tiered record.Offset) (size int64, sealed []retention.Piece) {
 	for _, s := range p.log.Segments() {
-		if s.Next <= row.Tiered || s.Next == s.Base {
+		if s.Next <= tiered || s.Next == s.Base {
 			continue
 		}
-		f.Size += s.Bytes
-		if s.Sealed && !full {
-			f.Oldest = append(f.Oldest, retention.Piece{Base: max(s.Base, row.Tiered), Next: s.Next, Bytes: s.Bytes, MaxTimestamp: s.MaxTimestamp, AppendTime: s.LastAppendWall})
+		bytes := p.bytesFrom(s, tiered)
+		size += bytes
+		if s.Sealed {
+			sealed = append(sealed, retention.Piece{Base: max(s.Base, tiered), Next: s.Next, Bytes: bytes, MaxTimestamp: s.MaxTimestamp, AppendTime: s.LastAppendWall})
 		}
 	}
-	return f, nowMs + retention.NextLook(f, p.policy()), nil
+	return size, sealed
+}
+
+// bytesFrom is how many bytes of a local segment lie at or above an offset, from the begin of its batch on. A segment that
+// cannot be searched, because it was freed meanwhile or is damaged, counts for nothing: what is not known removes nothing.
+func (p *Partition) bytesFrom(s hotlog.SegmentInfo, from record.Offset) int64 {
+	if from <= s.Base {
+		return s.Bytes
+	}
+	rest, err := p.log.Range(from, s.Next)
+	if err != nil {
+		return 0
+	}
+	defer rest.Release()
+	return rest.Len
+}
+
+// oldestObject is the first piece of the tier that stays when start has moved; the zero Piece if none is known.
+func oldestObject(pieces []retention.Piece, start, tiered record.Offset) retention.Piece {
+	for _, x := range pieces {
+		if x.Next > start && x.Next <= tiered {
+			return x
+		}
+	}
+	return retention.Piece{}
+}
+
+// outlook says what retention does next, from memory: the objects as the last look at the catalog saw them, start and
+// local log as they are now.
+func (p *Partition) outlook() string {
+	f := retention.Facts{Start: record.Offset(p.start.Load()), NowMs: p.env.wall().UnixMilli()}
+	p.mu.Lock()
+	oldest, tierBytes := p.oldest, p.tierBytes
+	p.mu.Unlock()
+	size, sealed := p.localAbove(record.Offset(p.tiered.Load()))
+	f.Size = tierBytes + size
+	policy := p.policy()
+	switch {
+	case oldest.Next > f.Start:
+		f.Oldest = append(f.Oldest, oldest)
+	case tierBytes > 0 && (policy.RetentionMs >= 0 || policy.RetentionBytes >= 0):
+		return fmt.Sprintf("the objects from %d on have not been looked at yet", f.Start)
+	}
+	f.Oldest = append(f.Oldest, sealed...)
+	return retention.Outlook(f, policy)
 }
 
 // moveStart raises start in the catalog and here; rows that are left become garbage at the next round.
@@ -188,6 +243,9 @@ func (p *Partition) DeleteRecords(ctx context.Context, to record.Offset) (record
 	if err := p.moveStart(ctx, lead, to); err != nil {
 		return -1, err
 	}
+	p.mu.Lock()
+	p.expireNow = true // size and oldest object are others
+	p.mu.Unlock()
 	return record.Offset(p.start.Load()), nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"tidemark/catalog"
 	"tidemark/hotlog"
 	"tidemark/record"
+	"tidemark/retention"
 	"tidemark/tiering"
 )
 
@@ -53,13 +54,13 @@ type Partition struct {
 
 	mu        sync.Mutex // guards what follows; a leaf
 	tierBytes int64
-	looks     []look        // the catalog's floor over time, oldest first (R5)
-	holds     []*hold       // ranges that uploads keep from being freed
-	moreStart record.Offset // a start whose rows are not all garbage yet, 0 if none
-	expiry    int64         // wall ms at which retention has to look again
-	expireNow bool          // retention has to look because something changed
-	outlook   string        // what retention does next, for people
-	damage    error         // of the local log, as the upload found it (A8)
+	looks     []look          // the catalog's floor over time, oldest first (R5)
+	holds     []*hold         // ranges that uploads keep from being freed
+	moreStart record.Offset   // a start whose rows are not all garbage yet, 0 if none
+	expiry    int64           // wall ms at which retention has to look again
+	expireNow bool            // retention has to look because something changed
+	oldest    retention.Piece // of the tier, as the last look of retention left it
+	damage    error           // of the local log, as the upload found it (A8)
 }
 
 // environment is what all partitions of a broker share.

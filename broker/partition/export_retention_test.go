@@ -1,0 +1,24 @@
+package partition
+
+import (
+	"context"
+
+	"tidemark/hotlog"
+	"tidemark/record"
+)
+
+// Roll ends the active segment.
+func (p *Partition) Roll() {
+	if err := p.log.Roll(hotlog.RollTime); err != nil {
+		panic(err)
+	}
+	p.sealed()
+}
+
+// Expire is one look of retention, now.
+func (p *Partition) Expire(ctx context.Context) error {
+	return p.expire(ctx, p.env.wall().UnixMilli())
+}
+
+// Flushed is the end of what is known to be synced.
+func (p *Partition) Flushed() record.Offset { return p.log.Bounds().Flushed }
