@@ -174,15 +174,21 @@ func TestFlushIsDueAfterTheInterval(t *testing.T) {
 	o.Clock = clock.clock()
 	o.Config.FlushInterval = time.Second
 	l := open(t, o)
-	require.False(t, l.FlushDue())
+	waits := func(want time.Duration, is bool) {
+		t.Helper()
+		left, waiting := l.FlushIn()
+		require.Equal(t, is, waiting)
+		require.Equal(t, want, left)
+	}
+	waits(0, false)
 	add(t, l, plain(1, 0))
 	clock.wall = clock.wall.Add(999 * time.Millisecond)
 	add(t, l, plain(1, 0))
-	require.False(t, l.FlushDue())
+	waits(time.Millisecond, true)
 	clock.wall = clock.wall.Add(time.Millisecond)
-	require.True(t, l.FlushDue())
+	waits(0, true)
 	point, err := l.Flush()
 	require.NoError(t, err)
 	require.Equal(t, record.Offset(2), point)
-	require.False(t, l.FlushDue())
+	waits(0, false)
 }

@@ -241,9 +241,13 @@ func (l *Log) wantsSnapshot() bool {
 	return end != l.active.base && end != l.snapshotAt
 }
 
-// FlushDue reports that FlushInterval has passed since the oldest unsynced append;
-// the caller's ticker then calls Flush.
-func (l *Log) FlushDue() bool {
+// FlushIn is the time until FlushInterval will have passed since the oldest unsynced
+// append, 0 or less once it has: the caller then calls Flush. False if nothing waits
+// or the interval is for ever.
+func (l *Log) FlushIn() (time.Duration, bool) {
 	since, interval := l.waitingSince.Load(), l.config.Load().FlushInterval
-	return since != 0 && interval > 0 && l.clock.Mono()-time.Duration(since) >= interval
+	if since == 0 || interval == 0 {
+		return 0, false
+	}
+	return interval - (l.clock.Mono() - time.Duration(since)), true
 }

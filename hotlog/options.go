@@ -24,7 +24,7 @@ type Config struct {
 	// are unsynced. 1 syncs every append, 0 never asks.
 	FlushMessages int64
 	// FlushInterval is how long the oldest unsynced record may wait; see
-	// [Log.FlushDue]. 0: for ever.
+	// [Log.FlushIn]. 0: for ever.
 	FlushInterval time.Duration
 	// MaxProducers bounds the producer ids that are remembered (P7).
 	MaxProducers int

@@ -60,6 +60,7 @@ func (p *Partition) Append(records []byte, acks int16, arrived *Arrivals) (Appen
 		p.lift(lead)
 		arrived.at = append(arrived.at, p)
 		p.touch()
+		p.flushLater()
 		if done.Rolled {
 			p.sealed()
 		}

@@ -208,6 +208,7 @@ func (f *following) append(batches []byte) error {
 		return f.failed(err)
 	}
 	f.damaged = false
+	p.flushLater()
 	if done.Rolled {
 		p.sealed()
 	}

@@ -21,21 +21,14 @@ func (p *Partition) isDue(now time.Duration) bool {
 	return p.changed.Load() || p.due.Load() <= int64(now)
 }
 
-// housekeep rolls and flushes what is due and returns whether local segments could be freed if the
+// housekeep rolls what is due and returns whether local segments could be freed if the
 // catalog agrees. It sets the next due time.
 func (p *Partition) housekeep(now time.Duration) (wantsBounds bool) {
 	p.changed.Store(false)
 	segs := p.log.Segments()
 	next := now + p.rollDue(segs, now)
-	if p.log.FlushDue() {
-		if _, err := p.log.Flush(); err != nil {
-			p.out.Error("flush", "error", p.appendFailed(err))
-		}
-	}
+	p.flushLater() // a log that was opened with unsynced bytes, or a flush.ms that was lowered
 	cfg := p.cfg.Load()
-	if cfg.FlushMs > 0 && int64(cfg.FlushMs) < int64(time.Hour/time.Millisecond) {
-		next = min(next, now+time.Duration(cfg.FlushMs)*time.Millisecond)
-	}
 	floor := max(p.start.Load(), p.tiered.Load())
 	if p.freeTo(segs, record.Offset(floor)) > segs[0].Base {
 		wantsBounds = true

@@ -51,6 +51,7 @@ type Partition struct {
 	// its own, in monotonic nanoseconds. Only the housekeeping writes due.
 	changed atomic.Bool
 	due     atomic.Int64
+	flushAt atomic.Int64 // when the flusher looks at the log, 0: not in its queue
 
 	mu        sync.Mutex // guards what follows; a leaf
 	tierBytes int64
@@ -72,6 +73,7 @@ type environment struct {
 	wall      func() time.Time
 	pressure  *pressure
 	metrics   *metrics
+	flushes   *flusher
 	lagMax    time.Duration // replica.lag.time.max.ms
 	poke      func()        // wakes the housekeeping
 	pokeISR   func()        // wakes the loop that changes in-sync sets

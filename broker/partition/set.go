@@ -111,7 +111,7 @@ func NewSet(o SetOptions) *Set {
 		catalog: o.Catalog, tier: o.Tier, freeDelay: o.FreeDelay,
 		mono: func() time.Duration { return time.Since(began) }, wall: time.Now,
 		pressure: &pressure{disk: o.Data, produceMark: o.ProduceMark, endMark: o.EndMark, reserve: o.Reserve, spare: o.Spare, out: o.Log},
-		metrics:  newMetrics(o.Registerer), lagMax: o.LagMax, poke: s.poke,
+		metrics:  newMetrics(o.Registerer), flushes: newFlusher(), lagMax: o.LagMax, poke: s.poke,
 		pokeISR: s.pokeISR, doubt: s.doubt, logFailed: s.logFailed,
 	}
 	s.savedHW = s.loadHW()
@@ -199,6 +199,7 @@ func (s *Set) publishLocked() {
 func (s *Set) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runLocal(ctx) })
+	g.Go(func() error { return s.runFlushes(ctx) })
 	g.Go(func() error { return s.runRetention(ctx) })
 	g.Go(func() error { return s.pool.Run(ctx) })
 	g.Go(func() error { return s.runISR(ctx) })
