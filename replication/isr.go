@@ -172,6 +172,9 @@ func (f *Followers) SetMinISR(n int) { f.minISR = n }
 // ISR is the in-sync set as the catalog last showed it.
 func (f *Followers) ISR() []catalog.Member { return f.isr }
 
+// Replicas is how many replicas the partition has.
+func (f *Followers) Replicas() int { return len(f.replicas) }
+
 // Pending reports whether a change is on its way or its outcome unknown.
 func (f *Followers) Pending() bool { return f.pending != nil }
 

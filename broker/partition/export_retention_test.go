@@ -3,6 +3,8 @@ package partition
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tidemark/hotlog"
 	"tidemark/record"
 )
@@ -22,3 +24,11 @@ func (p *Partition) Expire(ctx context.Context) error {
 
 // Flushed is the end of what is known to be synced.
 func (p *Partition) Flushed() record.Offset { return p.log.Bounds().Flushed }
+
+// NewCollector is what a registry of the set would ask.
+func NewCollector(s *Set) prometheus.Collector { return newCollector(s) }
+
+// ISRChanges are the counters of shrinks and expands.
+func (s *Set) ISRChanges() (shrinks, expands prometheus.Collector) {
+	return s.env.metrics.shrinks, s.env.metrics.expands
+}

@@ -49,7 +49,9 @@ func (l *leadership) enough() bool { return l.inSync.Load() >= l.minISR.Load() }
 func (p *Partition) changeInSync(l *leadership, change func(f *replication.Followers)) {
 	p.roleMu.Lock()
 	l.mu.Lock()
+	before := l.followers.ISR()
 	change(l.followers)
+	p.env.metrics.inSyncChanged(before, l.followers.ISR())
 	l.publishLocked()
 	l.mu.Unlock()
 	if p.role.Load() == l {

@@ -10,6 +10,8 @@ type metrics struct {
 	logFailures prometheus.Counter
 	damaged     prometheus.Counter
 	resets      prometheus.Counter
+	shrinks     prometheus.Counter
+	expands     prometheus.Counter
 	open        prometheus.Gauge
 	led         prometheus.Gauge
 	offline     prometheus.Gauge
@@ -29,12 +31,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		logFailures: counter("tidemark_partition_log_failures_total", "Appends that met a log which a failed write or fsync has closed."),
 		damaged:     counter("tidemark_partition_damaged_segments_total", "Times that an upload found local bytes that fail their checks."),
 		resets:      counter("tidemark_partition_resets_total", "Local logs that gave way to the object tier at the begin of a leadership."),
+		shrinks:     counter("tidemark_partition_isr_shrinks_total", "Changes of in-sync sets of partitions that this broker leads in which a replica left."),
+		expands:     counter("tidemark_partition_isr_expands_total", "Changes of in-sync sets of partitions that this broker leads in which a replica came."),
 		open:        gauge("tidemark_partition_open", "Partitions whose log is open on this broker."),
 		led:         gauge("tidemark_partition_led", "Partitions that this broker leads."),
 		offline:     gauge("tidemark_partition_offline", "Partitions of this broker that cannot be opened or led at present."),
 	}
 	if reg != nil {
-		reg.MustRegister(m.bytes, m.records, m.freed, m.logFailures, m.damaged, m.resets, m.open, m.led, m.offline)
+		reg.MustRegister(m.bytes, m.records, m.freed, m.logFailures, m.damaged, m.resets, m.shrinks, m.expands, m.open, m.led, m.offline)
 	}
 	return m
 }

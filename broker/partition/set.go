@@ -114,6 +114,9 @@ func NewSet(o SetOptions) *Set {
 		metrics:  newMetrics(o.Registerer), flushes: newFlusher(), lagMax: o.LagMax, poke: s.poke,
 		pokeISR: s.pokeISR, doubt: s.doubt, logFailed: s.logFailed,
 	}
+	if o.Registerer != nil {
+		o.Registerer.MustRegister(newCollector(s))
+	}
 	s.savedHW = s.loadHW()
 	s.publishLocked()
 	return s
