@@ -51,6 +51,7 @@ type Broker struct {
 	traffic   pace.Traffic
 	custody   *custody
 	lost      lostWatch
+	stores    storeWatch
 
 	registered catalog.Registered
 	kept       bool // the incarnation is the one from before the restart
@@ -305,6 +306,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	run("controller", background, b.control.run)
 	run("partitions", background, b.parts.Run)
 	run("object tier", background, b.tier.Run)
+	run("watch over the stores", background, b.watchStores)
 	run("compaction", background, b.runCompaction)
 	run("custody of the bucket", background, b.custody.run)
 	run("groups", background, b.groups.Run)

@@ -54,10 +54,8 @@ func (s state) Readiness() (ready bool, reasons, warnings []string) {
 	if age := b.follower.Age(); age > catalogAway {
 		warnings = append(warnings, fmt.Sprintf("the catalog has not answered for %s: uploads, topic changes and commits wait", age.Round(time.Second)))
 	}
+	warnings = append(warnings, b.stores.warnings()...)
 	warnings = append(warnings, b.custody.warnings()...)
-	if w, ok := b.opts.Catalog.(interface{ Warnings() []string }); ok {
-		warnings = append(warnings, w.Warnings()...)
-	}
 	return len(reasons) == 0, reasons, warnings
 }
 

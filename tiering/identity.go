@@ -34,6 +34,12 @@ type identity struct{ known atomic.Bool }
 // and cold reads answer ErrStorage; hot traffic does not care (H22).
 func (t *Tier) Ready() bool { return t.bound.known.Load() }
 
+// Probe asks the bucket whether it still answers and is the one that it was: an error if it does not.
+func (t *Tier) Probe(ctx context.Context) error {
+	_, err := t.store.Stat(ctx, identityKey)
+	return err
+}
+
 // identify tries once to read or make cluster.json. An unreachable bucket is no error.
 func (t *Tier) identify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, min(t.o.CallTimeout, 5*time.Second))
