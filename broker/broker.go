@@ -73,7 +73,7 @@ func Open(ctx context.Context, o Options) (_ *Broker, err error) {
 		}
 	}()
 	steps := []func(context.Context) error{
-		b.openData, b.openPublished, b.listen, b.register, b.openTier, b.openState, b.openCompaction, b.openCustody, b.openHandlers,
+		b.openData, b.openPublished, b.listen, b.openTier, b.register, b.openState, b.openCompaction, b.openCustody, b.openHandlers,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -136,7 +136,8 @@ func (b *Broker) listen(ctx context.Context) error {
 	return err
 }
 
-// openTier opens the chunk cache and the object tier.
+// openTier opens the chunk cache and the object tier. It does so before the broker registers: one that has the wrong
+// bucket, or an older catalog than the bucket's, is refused without ever having been a member of the cluster.
 func (b *Broker) openTier(ctx context.Context) error {
 	t := b.opts.Config.Tier
 	dir := t.CacheDir
