@@ -195,9 +195,9 @@ func TestB9_CacheSmallerThanTheWorkingSet(t *testing.T) {
 	require.LessOrEqual(t, r.cache.Used(), testCacheBytes[t.Name()])
 }
 
-// TestF16_AbortedTransactions are listed for every object that has a record of them, wherever the marker is,
+// TestF16_B14_AbortedTransactions are listed for every object that has a record of them, wherever the marker is,
 // and an object without any answers an empty list (B14, H9).
-func TestF16_AbortedTransactions(t *testing.T) {
+func TestF16_B14_AbortedTransactions(t *testing.T) {
 	r := newRig(t, nil)
 	l := r.lead(0, func(l *memLog) {
 		l.batchOf(&record.Producer{ID: 7}, true, 2) // 0,1
@@ -232,8 +232,8 @@ func TestF16_AbortedTransactions(t *testing.T) {
 	_ = l
 }
 
-// TestB16_DownloadOutlivesTheFetch: fetches that give up never make a download begin again (H36).
-func TestB16_DownloadOutlivesTheFetch(t *testing.T) {
+// TestB16_H36_DownloadOutlivesTheFetch: fetches that give up never make a download begin again (H36).
+func TestB16_H36_DownloadOutlivesTheFetch(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.ReadAhead = 1 })
 	l := r.lead(0, func(l *memLog) { l.size = 1000; l.segments(3) })
 	r.tiered(0, 30)
