@@ -31,12 +31,7 @@ type defaultClient interface {
 // How long partitions are silent for clients with the back-offs that they have by default, when leaders are killed: said, not
 // asserted. TIDEMARK_CHAOS_DEFAULT_KILLS is how many.
 func TestR17_SilenceOfClientsWithTheirDefaults(t *testing.T) {
-	kills, partitions := 2, int32(4)
-	if text := os.Getenv("TIDEMARK_CHAOS_DEFAULT_KILLS"); text != "" {
-		n, err := strconv.Atoi(text)
-		require.NoError(t, err)
-		kills = n
-	}
+	kills, partitions := many(t, "TIDEMARK_CHAOS_DEFAULT_KILLS", 2), int32(4)
 	c := startCluster(t, options{})
 	c.create("defaults", partitions, tiers...)
 	clients := []defaultClient{c.franz("defaults", partitions), c.java("defaults", partitions)}

@@ -26,6 +26,18 @@ func setting(t *testing.T, name string, otherwise time.Duration) time.Duration {
 	return d
 }
 
+// many is a number from the environment.
+func many(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, "%s", name)
+	return n
+}
+
 // seedOf is the seed of a test's choices: TIDEMARK_CHAOS_SEED, or by chance.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
