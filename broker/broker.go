@@ -152,7 +152,7 @@ func (b *Broker) openTier(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	holds, err := holdsObjects(ctx, b.opts.Catalog)
+	holds, err := catalog.HoldsObjects(ctx, b.opts.Catalog)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ type Compactor struct {
 	follower *metadata.Follower
 }
 
+// errBucket: the tier has said why in the log.
+var errBucket = errors.New("the bucket does not answer, or is empty although the catalog names objects; a compactor is of no use without it")
+
 // Open makes a compactor; the bucket must answer and be this cluster's.
 func Open(ctx context.Context, o Options) (_ *Compactor, err error) {
 	c := &Compactor{o: o}
@@ -52,6 +55,10 @@ func Open(ctx context.Context, o Options) (_ *Compactor, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster from the catalog: %w", err)
 	}
+	holds, err := catalog.HoldsObjects(ctx, o.Catalog)
+	if err != nil {
+		return nil, fmt.Errorf("read from the catalog whether there are objects: %w", err)
+	}
 	if c.chunks, err = cache.Open(cache.Options{Dir: o.CacheDir}); err != nil {
 		return nil, err
 	}
@@ -61,13 +68,13 @@ func Open(ctx context.Context, o Options) (_ *Compactor, err error) {
 	limiter := objstore.NewLimiter(objstore.LimiterOptions{BytesPerSecond: bandwidth, Metrics: counts})
 	bucket := limiter.For(objstore.Compaction, counts.Wrap(o.Objects))
 	c.tier, err = tiering.Open(ctx, tiering.Options{
-		Store: bucket, Catalog: o.Catalog, Cache: c.chunks, Cluster: cluster.ID, Generation: cluster.Generation, Logger: o.Log,
+		Store: bucket, Catalog: o.Catalog, Cache: c.chunks, Cluster: cluster.ID, Generation: cluster.Generation, Holds: holds, Logger: o.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if !c.tier.Ready() {
-		return nil, errors.New("the bucket does not answer; a compactor is of no use without it")
+		return nil, errBucket
 	}
 	c.worker, err = compaction.NewWorker(compaction.Options{
 		Catalog: o.Catalog, Objects: Objects{Tier: c.tier}, Broker: catalog.NoBroker, Incarnation: incarnation(),
