@@ -163,7 +163,7 @@ func (d *DataDir) Bind(clusterID string, broker int32) error {
 		if d.identity.cluster == clusterID && d.identity.broker == broker {
 			return nil
 		}
-		return fmt.Errorf("%w: %s holds the data of broker %d of cluster %s, this is broker %d of cluster %s",
+		return fmt.Errorf("%w: %s holds the data of broker %d of cluster %s, this is broker %d of cluster %s; give this one a folder of its own",
 			ErrForeign, d.path, d.identity.broker, d.identity.cluster, broker, clusterID)
 	}
 	payload := append(binary.BigEndian.AppendUint32(nil, uint32(broker)), clusterID...)

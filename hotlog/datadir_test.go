@@ -38,7 +38,7 @@ func TestH27_OneProcessOneOwner(t *testing.T) {
 	require.ErrorIs(t, d.Bind("tides", 8), ErrForeign)
 	err = d.Bind("other", 7)
 	require.ErrorIs(t, err, ErrForeign)
-	require.ErrorContains(t, err, "broker 7 of cluster tides, this is broker 7 of cluster other")
+	require.ErrorContains(t, err, "broker 7 of cluster tides, this is broker 7 of cluster other; give this one a folder of its own")
 	require.NoError(t, d.Bind("tides", 7))
 	cluster, broker, bound := d.Identity()
 	require.True(t, bound)

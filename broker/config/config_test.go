@@ -61,6 +61,7 @@ func TestAllFaultsAtOnceEachWithARemedy(t *testing.T) {
 	require.Equal(t, `TIDEMARK_FREE_DELAY="5": not a duration; write a duration such as 250ms, 30s or 10m`, got["TIDEMARK_FREE_DELAY"].String())
 	require.Equal(t, "did you mean TIDEMARK_FREE_DELAY?", got["TIDEMARK_FREE_DELY"].Remedy)
 	require.Contains(t, got["TIDEMARK_DEFAULT_SEGMENT_BYTES"].Problem, "Value must be at least 14")
+	require.Equal(t, "write a value of type int, at least 14", got["TIDEMARK_DEFAULT_SEGMENT_BYTES"].Remedy)
 	require.Equal(t, "write 1 to 10000", got["TIDEMARK_COLD_READS"].Remedy)
 	require.Len(t, got, 11, "%v", err)
 	require.Equal(t, 11, len(strings.Split(err.Error(), "\n")))

@@ -160,7 +160,7 @@ func (c *Config) readTopicDefaults(environment map[string]string) Faults {
 		}
 		if _, err := topicconfig.NewDefaults(map[string]string{d.Name: value}); err != nil {
 			faults = append(faults, Fault{d.Variable(), value, strings.TrimSuffix(err.Error(), "."),
-				fmt.Sprintf("write a %s, %s", strings.ToLower(d.Type.String()), d.Valid())})
+				fmt.Sprintf("write a value of type %s, %s", strings.ToLower(d.Type.String()), d.Valid())})
 			continue
 		}
 		good[d.Name] = value

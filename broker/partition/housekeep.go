@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -166,7 +167,7 @@ func (p *Partition) free(b catalog.Bounds) {
 	}
 	below := p.freeTo(p.log.Segments(), durable)
 	n, err := p.log.Free(below)
-	if err != nil {
+	if err != nil && !errors.Is(err, hotlog.ErrClosed) { // closed: the topic has been deleted meanwhile, or the broker stops
 		p.out.Warn("free local segments", "below", below, "error", err)
 	}
 	if n > 0 {

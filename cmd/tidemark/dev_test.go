@@ -73,13 +73,13 @@ func TestATopicsLifeByTheToolsAgainstDev(t *testing.T) {
 	require.Contains(t, errs, "retention.ms")
 	require.Contains(t, errs, "soon")
 
-	code, _, errs = topic("alter", "events", "--set", "segment.ms=60000", "--unset", "retention.ms", "--partitions", "3")
+	code, _, errs = topic("alter", "events", "--set", "segment.ms=60000", "--config", "segment.bytes=1048576", "--unset", "retention.ms", "--partitions", "3")
 	require.Equal(t, exitDone, code, errs)
 	code, out, errs = topic("describe", "events", "--json")
 	require.Equal(t, exitDone, code, errs)
 	var got topicDescription
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
-	require.Equal(t, map[string]string{"segment.ms": "60000"}, got.Configs)
+	require.Equal(t, map[string]string{"segment.ms": "60000", "segment.bytes": "1048576"}, got.Configs)
 	require.Len(t, got.Details, 3)
 	require.Equal(t, int32(1), got.Details[2].Leader)
 	require.Equal(t, int64(0), got.Details[2].End)

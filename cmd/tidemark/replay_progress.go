@@ -148,7 +148,7 @@ func (f *replayFlags) report(p replay.Progress, spec replay.Spec, checkpoint str
 		if p.Resumed && p.Read == 0 {
 			t.line("All of it had been copied before; remove %s to copy it again.", checkpoint)
 		}
-		t.line("Copied %d records (%s) of %d offsets in %d partition(s) of %s to %s in %v.", p.Records, sizeText(p.Bytes), p.Total,
+		t.line("Copied %s (%s) of %d offsets in %d partition(s) of %s to %s in %v.", plural(p.Records, "record", "records"), sizeText(p.Bytes), p.Total,
 			p.Partitions, spec.Source, spec.Target, p.Elapsed.Round(time.Millisecond))
 		if p.Note != "" {
 			t.line("But %s.", p.Note)

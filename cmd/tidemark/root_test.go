@@ -97,8 +97,10 @@ func api(t *testing.T) string {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(admin.TopicTier{Topic: "events", Remote: true, Partitions: []admin.Partition{
-			{Partition: 0, Leader: 1, Here: true, LocalStart: 40, Tiered: 50, LogEnd: 60, Upload: &admin.Upload{Stalled: "bucket away", Failures: 2}},
+			{Partition: 0, Leader: 1, Here: true, LocalStart: 40, Tiered: 50, LogEnd: 60, Upload: &admin.Upload{Stalled: "bucket away", Failures: 2}, Retention: "kept"},
 			{Partition: 1, Leader: -1},
+			{Partition: 2, Leader: 2, Here: true, Retention: "kept", LocalRetention: "freed"},
+			{Partition: 3, Leader: 2, Here: true, Retention: "kept"},
 		}})
 	})
 	mux.HandleFunc("GET /api/v1/tier/{topic}/segments", func(w http.ResponseWriter, r *http.Request) {
@@ -123,6 +125,7 @@ func TestTierStatus(t *testing.T) {
 	require.Equal(t, exitDone, code, errs)
 	require.Contains(t, out, "uploads fail (2 in a row): bucket away")
 	require.Contains(t, out, "not on this broker")
+	require.Contains(t, out, "Partitions 0,2-3: kept\nPartition 2: freed\n")
 
 	code, out, _ = call(t, nil, "tier", "status", "events", "--json", "--http", url)
 	require.Equal(t, exitDone, code)

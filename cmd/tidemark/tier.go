@@ -133,13 +133,52 @@ func writeStatus(tab *table, got admin.TopicTier) {
 		if p.Upload != nil && p.Upload.Stalled != "" {
 			tab.line("Partition %d: uploads fail (%d in a row): %s", p.Partition, p.Upload.Failures, p.Upload.Stalled)
 		}
-		if p.Retention != "" {
-			tab.line("Partition %d: %s", p.Partition, p.Retention)
+	}
+	writeShared(tab, got.Partitions, func(p admin.Partition) string { return p.Retention })
+	writeShared(tab, got.Partitions, func(p admin.Partition) string { return p.LocalRetention })
+}
+
+// writeShared writes each sentence once, after the partitions that it is said of.
+func writeShared(tab *table, partitions []admin.Partition, says func(admin.Partition) string) {
+	var sentences []string
+	of := map[string][]int32{}
+	for _, p := range partitions {
+		text := says(p)
+		if text == "" {
+			continue
 		}
-		if p.LocalRetention != "" {
-			tab.line("Partition %d: %s", p.Partition, p.LocalRetention)
+		if of[text] == nil {
+			sentences = append(sentences, text)
+		}
+		of[text] = append(of[text], p.Partition)
+	}
+	for _, text := range sentences {
+		if at := of[text]; len(at) == 1 {
+			tab.line("Partition %d: %s", at[0], text)
+		} else {
+			tab.line("Partitions %s: %s", ranges(at), text)
 		}
 	}
+}
+
+// ranges writes rising numbers as --partitions takes them: 0,4-7.
+func ranges(numbers []int32) string {
+	var b strings.Builder
+	for i := 0; i < len(numbers); {
+		last := i
+		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
+			last++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprint(&b, numbers[i])
+		if last > i {
+			fmt.Fprintf(&b, "-%d", numbers[last])
+		}
+		i = last + 1
+	}
+	return b.String()
 }
 
 func uploads(u *admin.Upload) string {

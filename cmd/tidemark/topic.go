@@ -144,12 +144,12 @@ func (t *topics) create() *cobra.Command {
 
 func (t *topics) alter() *cobra.Command {
 	var partitions int
-	var set, unset []string
+	var set, config, unset []string
 	cmd := &cobra.Command{
 		Use: "alter TOPIC", Short: "Change a topic's configs or raise its partition count", Args: named(1, 1, "the topic's name"),
 		Example: "  tidemark topic alter events --set retention.ms=604800000 --unset local.retention.ms\n  tidemark topic alter events --partitions 16",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			configs, err := parseSettings("--set", set)
+			configs, err := parseSettings("--set", append(set, config...))
 			if err != nil {
 				return err
 			}
@@ -166,6 +166,7 @@ func (t *topics) alter() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&partitions, "partitions", 0, "new number of partitions; it can only grow")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "NAME=VALUE of a topic config; may be repeated")
+	cmd.Flags().StringArrayVar(&config, "config", nil, "the same as --set, as create has it")
 	cmd.Flags().StringArrayVar(&unset, "unset", nil, "NAME of a topic config that goes back to its default; may be repeated")
 	return cmd
 }
