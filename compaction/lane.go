@@ -19,8 +19,9 @@ type lane struct {
 	// Guarded by the queue's lock.
 	policy   Policy
 	due      time.Time
-	earliest time.Time // no wake makes it due before
+	earliest time.Time // no wake makes it due before, but a change of its policy does
 	woken    bool
+	changed  bool // its policy, since it was taken
 	running  bool
 	dropped  bool
 	place    int // in the queue, -1 while not in it
@@ -43,7 +44,7 @@ func newQueue() *queue {
 	return &queue{lanes: map[catalog.PartitionID]*lane{}, poke: make(chan struct{}, 1)}
 }
 
-// set adds a partition, or changes its policy.
+// set adds a partition, or changes its policy. What it waited for by the policy that was, it waits for no more.
 func (q *queue) set(p catalog.PartitionID, policy Policy) {
 	q.mu.Lock()
 	l := q.lanes[p]
@@ -54,7 +55,7 @@ func (q *queue) set(p catalog.PartitionID, policy Policy) {
 		heap.Push(&q.heap, l)
 	}
 	if l.policy != policy {
-		l.policy = policy
+		l.policy, l.changed, l.earliest = policy, true, time.Time{}
 		q.wakeLocked(l)
 	}
 	q.mu.Unlock()
@@ -103,7 +104,7 @@ func (q *queue) take(ctx context.Context) (*lane, Policy) {
 			l := q.heap[0]
 			if wait = time.Until(l.due); wait <= 0 && ctx.Err() == nil {
 				heap.Pop(&q.heap)
-				l.running, l.woken = true, false
+				l.running, l.woken, l.changed = true, false, false
 				policy := l.policy
 				more := len(q.heap) > 0
 				q.mu.Unlock()
@@ -126,7 +127,7 @@ func (q *queue) take(ctx context.Context) (*lane, Policy) {
 	}
 }
 
-// give gives a lane back, to be due at due, or when it is woken, but not before earliest.
+// give gives a lane back, to be due at due, or when it is woken, but not before earliest unless its policy changes.
 func (q *queue) give(l *lane, due, earliest time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,6 +137,9 @@ func (q *queue) give(l *lane, due, earliest time.Time) {
 	}
 	if l.woken {
 		due = time.Now()
+	}
+	if l.changed {
+		earliest = time.Time{}
 	}
 	l.earliest = earliest
 	l.due = later(due, earliest)
