@@ -24,12 +24,17 @@ for name, service in compose["services"].items():
             faults.append(f"{name} sets {variable}, which docs/config.md does not know")
 
 metrics = set(re.findall(r"`(tidemark_[a-z_]+)`", (root / "docs/metrics.md").read_text()))
+queries = []  # (file, title, expression)
 for page in (root / "docker").rglob("*.json"):
     for panel in json.loads(page.read_text())["panels"]:
-        for target in panel.get("targets", []):
-            for metric in re.findall(r"tidemark_[a-z_]+", target["expr"]):
-                if re.sub(r"_(bucket|sum|count)$", "", metric) not in metrics:
-                    faults.append(f"{page.name}: {panel['title']}: no metric {metric}")
+        queries += [(page.name, panel["title"], target["expr"]) for target in panel.get("targets", [])]
+for name in files[root / "docker/prometheus.yaml"]["rule_files"]:
+    for group in files[root / "docker" / name]["groups"]:
+        queries += [(name, rule["alert"], rule["expr"]) for rule in group["rules"]]
+for page, title, expr in queries:
+    for metric in re.findall(r"tidemark_[a-z_]+", expr):
+        if re.sub(r"_(bucket|sum|count)$", "", metric) not in metrics:
+            faults.append(f"{page}: {title}: no metric {metric}")
 
-print("\n".join(faults) or f"docker/: {len(files)} YAML files and the dashboards are sound")
+print("\n".join(faults) or f"docker/: {len(files)} YAML files, the dashboards and the alerts are sound")
 sys.exit(bool(faults))
