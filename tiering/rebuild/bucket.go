@@ -106,6 +106,7 @@ type candidate struct {
 	node
 	// row is whole for what the checkpoint lists; for others it lacks the SHA-256 until they are read.
 	row       catalog.Segment
+	modified  time.Time // of one that was found
 	topicName string
 	compacted bool
 }
@@ -133,7 +134,7 @@ func (r *rebuilding) footers(ctx context.Context, objects []found) ([]candidate,
 			_, digests := f.Block(object.BlockDigests)
 			out[i] = candidate{
 				node: node{base: f.Base, next: f.Next, epoch: f.LeaderEpoch, generation: f.Generation, attempt: f.Attempt},
-				row:  inspect.Row(f, [32]byte{}), topicName: f.TopicName, compacted: digests,
+				row:  inspect.Row(f, [32]byte{}), modified: o.modified, topicName: f.TopicName, compacted: digests,
 			}
 			return nil
 		})

@@ -7,9 +7,11 @@
 // What is decided how:
 //
 //	topics, configs, offsets      the checkpoint's; a deleted topic is never revived
-//	rows below its tiered         the checkpoint's rows; where their object is gone, what replaced it
-//	rows above its tiered         objects that continue, by route.go: highest (leader epoch, generation)
-//	topics that it does not know  from footers, if all their objects are newer than the checkpoint
+//	rows                          the oldest state since the checkpoint that is in the bucket whole: its
+//	                              rows, where their object is gone what replaced it, and what continues
+//	                              them (route.go, ADR 0012)
+//	topics that it does not know  from footers, if all their objects are newer than the checkpoint: the
+//	                              highest (leader epoch, generation)
 //	start                         the checkpoint's; never lower
 //
 // Without a checkpoint all of it comes from footers, and the topics keep everything until somebody sets

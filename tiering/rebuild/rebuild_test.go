@@ -248,6 +248,40 @@ func TestRebuildAfterSwapsThatTheCheckpointDoesNotKnow(t *testing.T) {
 	after.sound()
 }
 
+// A swap may have joined rows of the checkpoint with what was uploaded after it, and its inputs go one by one.
+func TestH21_ASwapOverTheEndOfTheCheckpoint(t *testing.T) {
+	d := newDesk(t, map[string]string{"retention.ms": "-1"})
+	for o := record.Offset(0); o < 40; o += 10 {
+		d.upload(o, o+10)
+	}
+	d.checkpoint()
+	young := d.upload(40, 50)
+	d.merge(20, 50)
+	d.upload(50, 60)
+	d.remove(young)
+	after, report := d.rebuild()
+	require.Equal(t, "[0,10) [10,20) [20,50) [50,60)", after.live())
+	require.Zero(t, report.Lost)
+	after.sound()
+}
+
+// An object that had been replaced when the checkpoint was written and was never deleted is older than all that may be live.
+func TestH21_WhatLingersIsNotTakenForWhatReplacedIt(t *testing.T) {
+	d := newDesk(t, map[string]string{"retention.ms": "-1"})
+	before := time.Now().Add(-time.Hour)
+	for o := record.Offset(0); o < 40; o += 10 {
+		s := d.upload(o, o+10)
+		require.NoError(t, os.Chtimes(filepath.Join(d.dir, s.Key), before, before))
+	}
+	known := d.merge(0, 20)
+	d.checkpoint()
+	d.merge(0, 40)
+	d.remove(known)
+	after, report := d.rebuild()
+	require.Equal(t, "[0,40)", after.live())
+	require.Zero(t, report.Lost)
+}
+
 func TestRebuildWithALostObjectFailsOnlyThere(t *testing.T) {
 	d := newDesk(t, map[string]string{"retention.ms": "-1"})
 	d.upload(0, 10)

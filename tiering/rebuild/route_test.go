@@ -12,14 +12,14 @@ import (
 	"tidemark/record"
 )
 
-// parse reads nodes as "0-10" (epoch 1), "0-10@5", "0-10@5g2", with "!" listed and "?" lost behind.
+// parse reads nodes as "0-10" (epoch 1), "0-10@5", "0-10@5g2", with "!" listed, "?" lost and "~" in doubt behind.
 func parse(t testing.TB, text string) []node {
 	t.Helper()
 	var out []node
 	for i, w := range strings.Fields(text) {
 		n := node{epoch: 1, attempt: fmt.Sprintf("a%02d", i)}
-		n.listed, n.lost = strings.Contains(w, "!"), strings.Contains(w, "?")
-		w = strings.TrimRight(w, "!?")
+		n.listed, n.lost, n.doubt = strings.Contains(w, "!"), strings.Contains(w, "?"), strings.Contains(w, "~")
+		w = strings.TrimRight(w, "!?~")
 		w, rest, _ := strings.Cut(w, "@")
 		if rest != "" {
 			e, g, _ := strings.Cut(rest, "g")
@@ -61,21 +61,25 @@ func TestH21_WhichObjectsAreLive(t *testing.T) {
 		{"an attempt of a lost lineage, longer than the later leader's", "0-100@4 100-200@5 100-150@6", 0, "0-100@4 100-150@6"},
 		{"an epoch never falls along the way", "0-100@6 100-200@5", 0, "0-100@6"},
 		{"two attempts of one leader: the longer one", "0-10 10-15 10-20", 0, "0-10@1 10-20@1"},
-		{"a merge whose inputs wait for their removal", "0-10 10-20 0-20@1g1 20-30", 0, "0-20@1g1 20-30@1"},
+		{"a merge whose inputs wait for their removal", "0-10 10-20 0-20@1g1 20-30", 0, "0-10@1 10-20@1 20-30@1"},
 		{"inputs of the checkpoint that are there hold against a pass that was never published", "0-10! 10-20! 0-20@1g1 20-30!", 0, "0-10@1 10-20@1 20-30@1"},
 		{"an input is gone: the pass was published", "0-10!? 10-20! 0-20@1g1 20-30!", 0, "0-20@1g1 20-30@1"},
 		{"a pass that was never published leads nowhere", "0-20@1g1 0-15@1g1 15-30@1g1 30-40", 0, "0-15@1g1 15-30@1g1 30-40@1"},
 		{"a lost object that nothing replaces stays, so that reads of it fail and others do not", "0-10! 10-20!? 20-30!", 0, "0-10@1 10-20@1 20-30@1"},
 		{"a hole ends the way", "0-10 20-30", 0, "0-10@1"},
 		{"a merge over the checkpoint's end", "80-100!? 80-120@1g1 120-130", 80, "80-120@1g1 120-130@1"},
+		{"objects that had been replaced when the checkpoint was written", "0-10~ 10-20~ 0-20@1g1!? 0-20@1g2", 0, "0-20@1g2"},
+		{"nothing else is left of a range", "0-10~ 10-20", 0, "0-10@1 10-20@1"},
+		{"an attempt of a lost lineage as long as the later leader's, which is compacted", "0-10@4 10-20@4 10-20@5g1 20-30@5", 0, "0-10@4 10-20@5g1 20-30@5"},
+		{"one of two passes is on its way out", "0-10 0-10@1g1 10-20@1g1 10-20@1g2", 0, "0-10@1 10-20@1g1"},
 		{"nothing covers start", "10-20", 0, ""},
 	} {
 		t.Run(row.story, func(t *testing.T) {
 			nodes := parse(t, row.nodes)
-			require.Equal(t, row.want, show(nodes, routeFrom(nodes, row.start)))
+			require.Equal(t, row.want, show(nodes, routeFrom(nodes, row.start, oldest)))
 			for range 5 { // the order in which the bucket lists them decides nothing
 				rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-				require.Equal(t, row.want, show(nodes, routeFrom(nodes, row.start)))
+				require.Equal(t, row.want, show(nodes, routeFrom(nodes, row.start, oldest)))
 			}
 		})
 	}
@@ -147,14 +151,14 @@ func TestTheWayCoversWhatTheTierHeld(t *testing.T) {
 			return
 		}
 		at := record.Offset(0)
-		for _, i := range routeFrom(bucket, 0) {
+		for _, i := range routeFrom(bucket, 0, oldest) {
 			if bucket[i].base != at {
 				t.Fatalf("a hole at %d", at)
 			}
 			at = bucket[i].next
 		}
 		if at != end {
-			t.Fatalf("reached %d of %d: %s", at, end, show(bucket, routeFrom(bucket, 0)))
+			t.Fatalf("reached %d of %d: %s", at, end, show(bucket, routeFrom(bucket, 0, oldest)))
 		}
 	})
 }

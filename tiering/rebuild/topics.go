@@ -70,32 +70,13 @@ func (r *rebuilding) topic(ctx context.Context, t checkpoint.Topic) error {
 // planSaved finds the rows of a partition that the checkpoint has.
 func (r *rebuilding) planSaved(ctx context.Context, t checkpoint.Topic, p catalog.Partition) (plan, error) {
 	out := plan{id: p.ID, start: p.Start, epoch: p.LeaderEpoch}
-	listed, from := r.listed(p)
-	var extra []found
-	known := map[string]bool{}
-	for _, c := range listed {
-		known[c.row.Key] = true
-	}
-	for _, o := range r.bucket.parts[p.ID] {
-		if !known[o.key] && o.base >= from {
-			extra = append(extra, o)
-		}
-	}
-	cs, err := r.footers(ctx, extra)
+	l := r.listed(p)
+	cs, err := r.footers(ctx, r.unlisted(p.ID, l))
 	if err != nil {
 		return out, err
 	}
-	// What was published after the checkpoint was published by its leader or a later one.
-	cs = slices.DeleteFunc(cs, func(c candidate) bool {
-		old := c.base >= p.Tiered && c.epoch < p.LeaderEpoch
-		if old && c.base == p.Tiered {
-			r.undecided("%s-%d: an object of [%d, %d) continues the tier, but it is of leader epoch %d and the checkpoint knows %d: left out: %s",
-				t.Name, p.ID.Partition, c.base, c.next, c.epoch, p.LeaderEpoch, c.row.Key)
-		}
-		return old
-	})
-	cs = append(listed, cs...)
-	way, cs, err := r.chosen(ctx, cs, func(ns []node) []int { return routeFrom(ns, p.Start) })
+	cs = r.beside(t.Name, p, l, cs)
+	way, cs, err := r.chosen(ctx, cs, func(ns []node) []int { return routeFrom(ns, p.Start, l.age) })
 	if err != nil {
 		return out, err
 	}
@@ -113,37 +94,70 @@ func (r *rebuilding) planSaved(ctx context.Context, t checkpoint.Topic, p catalo
 	return out, nil
 }
 
-// listed are the rows of the checkpoint, and from where on other objects have to be looked at: from its
-// end, or from the first row that is missing or has no object.
-func (r *rebuilding) listed(p catalog.Partition) (cs []candidate, from record.Offset) {
+// unlisted are the objects that may have got a row since the checkpoint.
+func (r *rebuilding) unlisted(id catalog.PartitionID, l listing) []found {
+	known := map[string]bool{}
+	for _, c := range l.rows {
+		known[c.row.Key] = true
+	}
+	return slices.DeleteFunc(slices.Clone(r.bucket.parts[id]), func(o found) bool { return known[o.key] || o.base < l.from })
+}
+
+// beside puts objects beside the checkpoint's rows: all but those of an earlier leader than the checkpoint knows. In doubt
+// is what was there when the checkpoint was written and was not live: it had been replaced, or never published.
+func (r *rebuilding) beside(topic string, p catalog.Partition, l listing, cs []candidate) []candidate {
+	out := slices.Clone(l.rows)
+	for _, c := range cs {
+		if c.next > p.Tiered && c.epoch < p.LeaderEpoch {
+			if c.base == p.Tiered {
+				r.undecided("%s-%d: an object of [%d, %d) continues the tier, but it is of leader epoch %d and the checkpoint knows %d: left out: %s",
+					topic, p.ID.Partition, c.base, c.next, c.epoch, p.LeaderEpoch, c.row.Key)
+			}
+			continue
+		}
+		c.doubt = c.next <= p.Tiered && c.modified.Before(r.saved.At.Add(-slack))
+		out = append(out, c)
+	}
+	return out
+}
+
+// listing is what the checkpoint says of a partition's rows.
+type listing struct {
+	rows []candidate
+	// from is where the objects begin that have to be looked at beside them: a swap since the checkpoint may have begun
+	// at any row.
+	from record.Offset
+	// age is oldest if the rows are all that there were.
+	age age
+}
+
+// listed reads the checkpoint's rows of a partition and holds them against the bucket.
+func (r *rebuilding) listed(p catalog.Partition) listing {
 	there := map[string]int64{}
 	for _, o := range r.bucket.parts[p.ID] {
 		there[o.key] = o.size
 	}
-	from = p.Tiered
+	l := listing{age: oldest}
 	at := p.Start
-	for _, row := range r.rows[p.ID] {
+	for i, row := range r.rows[p.ID] {
 		size, ok := there[row.Key]
 		c := candidate{
 			node: node{base: row.Base, next: row.Next, epoch: row.LeaderEpoch, generation: row.Generation, attempt: row.Attempt, listed: true, lost: !ok || size != row.Bytes},
 			row:  row,
 		}
-		if c.lost || row.Base > at {
-			from = min(from, row.Base, at)
-			if at == p.Start {
-				from = 0 // what covers start may begin below it
-			}
+		if row.Base > at {
+			l.age = newest
+		}
+		if i == 0 && row.Base <= at && !c.lost {
+			l.from = row.Base // else what covers start may begin below it
 		}
 		at = row.Next
-		cs = append(cs, c)
+		l.rows = append(l.rows, c)
 	}
 	if at < p.Tiered {
-		from = min(from, at)
+		l.age = newest
 	}
-	if len(cs) == 0 {
-		from = 0 // the next object may begin below start, inside a batch (H15)
-	}
-	return cs, from
+	return l
 }
 
 // chosen picks the way and reads what the checkpoint does not list of it; a damaged object is left out and
