@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -132,6 +133,48 @@ func TestFetchAnswersAreByteForByteKmsg(t *testing.T) {
 			require.NotEmpty(t, got[0].RecordBatches)
 			require.Greater(t, len(got[1].RecordBatches), 500_000)
 			require.NotZero(t, got[2].ErrorCode)
+		}
+	}
+}
+
+// A fetch that wants more than its limits let it have is answered with what fits, not after max_wait: batches rarely fill a
+// limit to the byte, and consumers often want as many bytes as they take of a partition (H8).
+func TestH8_AFetchThatIsFullIsDue(t *testing.T) {
+	n := brokertest.Start(t, brokertest.Options{})
+	c := dial(t, n)
+	id := c.create("full", 2, nil)
+	batch := batchOf(10, record.CodecNone, "some value that takes a little room")
+	for range 5 {
+		require.Zero(t, c.produce("full", 0, batch).ErrorCode)
+	}
+	require.Zero(t, c.produce("full", 1, batch).ErrorCode)
+	size := int32(len(batch))
+	for _, row := range []struct {
+		name                     string
+		minBytes, maxBytes, part int32
+		from, batches            int64
+	}{
+		{"partition's limit", 2*size + 5, 50 << 20, 2*size + 5, 0, 3},
+		{"request's limit", 1 << 30, 2*size + 5, 1 << 20, 0, 2},
+		{"request's limit, of the second partition", 2*size + 5, 2*size - 1, 1 << 20, 40, 1},
+		{"a batch larger than all limits", size, 10, 10, 0, 1},
+	} {
+		for _, session := range []int32{-1, 0} {
+			t.Run(fmt.Sprint(row.name, ", session epoch ", session), func(t *testing.T) {
+				req := fetchRequest(17, "full", id, 0, row.from)
+				req.SessionEpoch = session
+				req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(time.Hour.Milliseconds()), row.minBytes, row.maxBytes
+				req.Topics[0].Partitions[0].PartitionMaxBytes = row.part
+				second := req.Topics[0].Partitions[0]
+				second.Partition, second.FetchOffset = 1, 0
+				req.Topics[0].Partitions = append(req.Topics[0].Partitions, second)
+				got := 0
+				for _, p := range parts(ask[*kmsg.FetchResponse](c, req)) {
+					require.Zero(t, p.ErrorCode)
+					got += len(p.RecordBatches)
+				}
+				require.EqualValues(t, row.batches*int64(size), got)
+			})
 		}
 	}
 }

@@ -87,6 +87,7 @@ type fetch struct {
 	throttle  time.Duration // the pause that the client is asked for
 
 	total  int // bytes
+	ready  int // bytes that count towards min_bytes
 	failed int // partitions with an error
 	cold   int // partitions being downloaded
 	sent   int // partitions for which a consumer is sent to another replica
@@ -96,9 +97,10 @@ type fetch struct {
 func newFetch(h *Handlers, c *wire.Conn, r *kmsg.FetchRequest) *fetch {
 	f := &fetch{
 		h: h, version: r.Version, owner: uint64(c.ID()), listener: c.Listener(), replica: h.replicaOf(r), committed: r.IsolationLevel == 1,
-		maxBytes: min(int(r.MaxBytes), int(h.Config.Network.FetchMaxBytes)), minBytes: int(r.MinBytes),
-		maxWait: time.Duration(max(r.MaxWaitMillis, 0)) * time.Millisecond,
+		maxBytes: min(int(r.MaxBytes), int(h.Config.Network.FetchMaxBytes)),
+		maxWait:  time.Duration(max(r.MaxWaitMillis, 0)) * time.Millisecond,
 	}
+	f.minBytes = min(int(r.MinBytes), max(f.maxBytes, 1)) // as much as fits is enough
 	if r.Version >= 11 {
 		f.rack = r.Rack
 	}
@@ -157,6 +159,7 @@ func (f *fetch) look(e *fetchEntry) {
 // add counts what an entry has into the sums, or with -1 out of them.
 func (f *fetch) add(e *fetchEntry, sign int) {
 	f.total += sign * e.got.Bytes
+	f.ready += sign * e.ready()
 	if e.code != 0 {
 		f.failed += sign
 	}
@@ -192,7 +195,7 @@ func (h *Handlers) replicaOf(r *kmsg.FetchRequest) catalog.Member {
 
 // due reports whether the fetch is answered now.
 func (f *fetch) due() bool {
-	return f.failed > 0 || f.sent > 0 || f.total >= f.minBytes || f.maxWait == 0 || f.session == nil && len(f.entries) == 0 ||
+	return f.failed > 0 || f.sent > 0 || f.ready >= f.minBytes && (f.total > 0 || f.minBytes <= 0) || f.maxWait == 0 || f.session == nil && len(f.entries) == 0 ||
 		f.session != nil && len(f.session.parts) == 0
 }
 

@@ -25,6 +25,7 @@ type fetchEntry struct {
 	code    int16
 	got     partition.Fetched
 	near    catalog.BrokerID // the replica that a consumer is sent to
+	limit   int              // bytes that there was room for
 
 	looked bool // by this fetch
 	noted  bool // the leader has taken over what this fetch proves of a replica
@@ -93,7 +94,7 @@ func (e *fetchEntry) collect(f *fetch, limit int, one bool) {
 		From: e.offset, MaxBytes: limit, AtLeastOne: one, Committed: f.committed, LeaderEpoch: e.epoch, Owner: f.owner,
 		Follower: f.version >= 11,
 	}
-	e.looked, e.idle = true, false
+	e.looked, e.idle, e.limit = true, false, limit
 	var err error
 	switch {
 	case e.got.Cold != nil:
@@ -119,6 +120,14 @@ func (e *fetchEntry) collect(f *fetch, limit int, one bool) {
 		e.got.Release()
 		e.leave(f.replica)
 	}
+}
+
+// ready is what counts towards min_bytes: all that there is, up to the limits. Batches rarely fill those to the byte.
+func (e *fetchEntry) ready() int {
+	if e.got.More {
+		return max(e.got.Bytes, e.limit)
+	}
+	return e.got.Bytes
 }
 
 // find looks the partition up. One that was made again under its name is another one.

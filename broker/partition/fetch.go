@@ -77,6 +77,8 @@ type Fetched struct {
 	Aborted           []producer.Aborted
 	// AtEnd says that there is nothing at the offset for this reader until the partition moves.
 	AtEnd bool
+	// More says that the reader may have more than this, but for its limits or where an object ends.
+	More bool
 	// Cold is set if the records are in the object tier and not in the cache yet: the download runs;
 	// ask again when it is done.
 	Cold *tiering.Pending
@@ -173,6 +175,7 @@ func (p *Partition) fetchHot(f *Fetched, req FetchRequest, bound record.Offset) 
 		f.Bytes += int(s.Len)
 		left, one, from = left-int(s.Len), false, s.Next
 	}
+	f.More = from < bound
 	if req.Committed && f.Bytes > 0 {
 		f.Aborted = p.log.Aborted(req.From, from)
 	}
@@ -219,6 +222,7 @@ func (p *Partition) takeCold(f *Fetched, req FetchRequest, chunk *tiering.Chunk)
 	}
 	f.Pieces = append(f.Pieces, Piece{cold: chunk, size: chunk.Size})
 	f.Bytes += int(chunk.Size)
+	f.More = chunk.Next < f.HW
 	if req.Committed {
 		f.Aborted = chunk.Aborted
 	}
@@ -258,6 +262,7 @@ func (f *Fetched) Trim(limit int, one bool) {
 	if !f.IsCold() || f.Bytes <= limit {
 		return
 	}
+	f.More = true
 	x := &f.Pieces[0]
 	var keep int64
 	for h := range x.headers() {
