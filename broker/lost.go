@@ -45,7 +45,7 @@ func (b *Broker) openPublished(context.Context) (err error) {
 // lost row on no object is removed until an operator agrees.
 func (b *Broker) reportLost(ctx context.Context, all bool) error {
 	lost := 0
-	err := b.lost.record.Newest(lostPage, func(rows []catalog.Segment) (bool, error) {
+	err := b.lost.record.Newest(lostPage, func(rows []catalog.Publication) (bool, error) {
 		call, cancel := context.WithTimeout(ctx, lostCall)
 		defer cancel()
 		n, err := b.opts.Catalog.ReportLost(call, rows)

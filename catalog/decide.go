@@ -61,6 +61,27 @@ func CheckSwap(old, replacement []Segment) (delta int64, err error) {
 	return delta, nil
 }
 
+// CheckSwapLost judges a lost row that comes back in the place of the live rows old, in offset order, and returns the
+// bounds after it. It may reach beyond tiered if they end there.
+func CheckSwapLost(b Bounds, old []Segment, s Segment) (Bounds, error) {
+	within := s
+	if n := len(old); n > 0 && old[n-1].Next == b.Tiered {
+		within.Next = min(s.Next, b.Tiered)
+	}
+	for _, o := range old {
+		if o.Generation >= s.Generation {
+			return b, fmt.Errorf("%w: [%d, %d) of generation %d cannot be replaced by one of generation %d", ErrNotContiguous, o.Base, o.Next, o.Generation, s.Generation)
+		}
+	}
+	delta, err := CheckSwap(old, []Segment{within})
+	if err != nil {
+		return b, err
+	}
+	b.TierBytes += delta
+	b.Tiered = max(b.Tiered, s.Next)
+	return b, nil
+}
+
 // RaiseStart moves start up to o and tiered with it; a lower o changes nothing (H15).
 func RaiseStart(b Bounds, o record.Offset) Bounds {
 	b.Start = max(b.Start, o)

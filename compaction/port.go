@@ -60,6 +60,8 @@ type Output struct {
 	Digests bool // a digest block is wanted
 	// SizeHint is about how many bytes of batches will come.
 	SizeHint int64
+	// Relies is the end of the rows by which it was judged what goes, 0 if nothing does.
+	Relies record.Offset
 }
 
 // Writer makes one object. It is used up by Commit, or dropped.

@@ -7,8 +7,8 @@ import (
 	"tidemark/record/producer"
 )
 
-// begin begins an object in place of rows [from, to).
-func (p *pass) begin(ctx context.Context, from, to int, digests bool, size int64) (Writer, producer.AbortedList, error) {
+// begin begins an object in place of rows [from, to), which fill in what out leaves open.
+func (p *pass) begin(ctx context.Context, from, to int, out Output) (Writer, producer.AbortedList, error) {
 	var rows []catalog.Segment
 	var aborted producer.AbortedList
 	for i := from; i < to; i++ {
@@ -21,9 +21,8 @@ func (p *pass) begin(ctx context.Context, from, to int, digests bool, size int64
 		}
 		rows = append(rows, p.rows[i].Segment)
 	}
-	w, err := p.objects.Begin(ctx, Output{
-		Job: p.job, Rows: rows, Last: p.opened[to-1], Aborted: aborted, Digests: digests, SizeHint: size,
-	})
+	out.Job, out.Rows, out.Last, out.Aborted = p.job, rows, p.opened[to-1], aborted
+	w, err := p.objects.Begin(ctx, out)
 	return w, aborted, err
 }
 
@@ -33,7 +32,7 @@ func (p *pass) copy(ctx context.Context, from, to int, digests bool) error {
 	for _, r := range p.rows[from:to] {
 		size += r.DataBytes
 	}
-	w, aborted, err := p.begin(ctx, from, to, digests, size)
+	w, aborted, err := p.begin(ctx, from, to, Output{Digests: digests, SizeHint: size})
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (p *pass) sift(ctx context.Context, from int, vs []verdict, ms []marks) err
 	for _, v := range vs {
 		size += v.bytes
 	}
-	w, aborted, err := p.begin(ctx, from, to, true, size)
+	w, aborted, err := p.begin(ctx, from, to, Output{Digests: true, SizeHint: size, Relies: p.rows[len(p.rows)-1].Next})
 	if err != nil {
 		return err
 	}

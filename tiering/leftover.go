@@ -14,16 +14,20 @@ import (
 // local log holds is given up, and uploaded again; any other is published, the one that reaches
 // farthest first, if its object is whole and continues the tier. What is none of these stays. Before all that, what the
 // catalog has lost is claimed and published again.
-func (t *Tier) settle(ctx context.Context, l *lane) error {
+func (t *Tier) settle(ctx context.Context, l *lane) (err error) {
 	b, err := t.look(ctx, l)
 	if err != nil {
 		return err
 	}
 	l.source.Published(b)
-	var claimed map[string]catalog.Segment
+	var claimed map[string]claim
 	if l.lost.Swap(false) {
+		defer func() {
+			if err != nil {
+				l.lost.Store(true) // what was claimed is not yet decided
+			}
+		}()
 		if claimed, err = t.claimLost(ctx, l.p, l.guard); err != nil {
-			l.lost.Store(true)
 			return err
 		}
 	}

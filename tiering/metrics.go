@@ -12,7 +12,7 @@ import (
 type metrics struct {
 	objects, bytes, failures, panics  prometheus.Counter
 	damaged, mismatched, givenUp      prometheus.Counter
-	republished                       prometheus.Counter
+	republished, swapsGone            prometheus.Counter
 	deleted, deleteFailed             prometheus.Counter
 	reads, readErrors, lost, prefetch prometheus.Counter
 	readBytes                         prometheus.Counter
@@ -33,6 +33,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		mismatched:   count("tidemark_tier_readback_mismatches_total", "Objects that the store accepted and did not return as they were put."),
 		givenUp:      count("tidemark_tier_attempts_given_up_total", "Upload attempts whose intent was turned into garbage."),
 		republished:  count("tidemark_tier_republished_total", "Objects published again because the catalog had lost their rows."),
+		swapsGone:    count("tidemark_tier_lost_swaps_given_up_total", "Merges and compactions that the catalog had lost and that were not swapped in again."),
 		deleted:      count("tidemark_tier_deletes_total", "DELETEs of garbage objects acknowledged by the store."),
 		deleteFailed: count("tidemark_tier_delete_failures_total", "DELETEs of garbage objects that failed and are retried."),
 		reads:        count("tidemark_tier_reads_total", "Cold reads answered."),
@@ -53,7 +54,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.objects, m.bytes, m.failures, m.panics, m.damaged, m.mismatched, m.givenUp, m.republished, m.deleted, m.deleteFailed,
+		m.objects, m.bytes, m.failures, m.panics, m.damaged, m.mismatched, m.givenUp, m.republished, m.swapsGone, m.deleted, m.deleteFailed,
 		m.reads, m.readErrors, m.readBytes, m.lost, m.prefetch, m.uploadSeconds, m.stalled,
 	} {
 		errs = append(errs, reg.Register(c))

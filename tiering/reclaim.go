@@ -15,11 +15,11 @@ import (
 type Journal interface {
 	// Note makes the row durable on this broker. It is called before the transaction that publishes the row is sent; an
 	// error keeps the transaction from being sent.
-	Note(row catalog.Segment) error
+	Note(row catalog.Publication) error
 }
 
 // note writes a row into the broker's own record, if it keeps one.
-func (t *Tier) note(row catalog.Segment) error {
+func (t *Tier) note(row catalog.Publication) error {
 	if t.o.Journal == nil {
 		return nil
 	}
@@ -28,9 +28,9 @@ func (t *Tier) note(row catalog.Segment) error {
 
 // Reclaim publishes again what the catalog has lost of a partition that the broker is about to lead under g, before its
 // log is held against the tier: what brokers have published (catalog.LostSegments) and the intents that are left, of
-// several that continue the tier the one that reaches farthest (model, finding 7). Each goes through R4: intent, footer,
-// publish. moved says that tiered is another now. What cannot be published stays for the uploads to decide. Errors: the
-// catalog's and the bucket's.
+// several that continue the tier the one that reaches farthest (model, finding 7), and swaps in the place of live rows. Each
+// goes through R4: intent, footer, publish. moved says that tiered is another now. What cannot be published stays for
+// the uploads to decide. Errors: the catalog's and the bucket's.
 func (t *Tier) Reclaim(ctx context.Context, p catalog.PartitionID, g catalog.Guard) (moved bool, err error) {
 	if !t.Ready() {
 		return false, fmt.Errorf("%w: the catalog has lost rows of %s and the bucket has not been reached yet", ErrStorage, p)
@@ -50,7 +50,12 @@ func (t *Tier) Reclaim(ctx context.Context, p catalog.PartitionID, g catalog.Gua
 		}
 		i := slices.IndexFunc(left, func(in catalog.Intent) bool { return continues(in, row.Bounds) && in.Next > row.Tiered })
 		if i < 0 {
-			return moved, nil
+			swapped, err := t.swapBack(ctx, comeback{p: p, guard: g, claimed: claimed, bounds: row.Bounds})
+			moved = moved || swapped.Tiered != row.Tiered
+			if err != nil || swapped.Tiered == row.Tiered {
+				return moved, err
+			}
+			continue // what follows may continue the tier now
 		}
 		_, _, done, err := t.republish(ctx, g, left[i], claimed, row.Bounds)
 		if err != nil {
@@ -71,16 +76,22 @@ func (t *Tier) Reconsider(ps []catalog.PartitionID) {
 	}
 }
 
+// claim is a lost row whose intent is there, unless it was refused because garbage names its key.
+type claim struct {
+	catalog.Publication
+	refused bool
+}
+
 // claimLost puts the intents of a partition's lost rows, which are refused where garbage names the key (R1). It returns the
 // rows, by attempt.
-func (t *Tier) claimLost(ctx context.Context, p catalog.PartitionID, g catalog.Guard) (map[string]catalog.Segment, error) {
+func (t *Tier) claimLost(ctx context.Context, p catalog.PartitionID, g catalog.Guard) (map[string]claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
 	defer cancel()
 	rows, err := t.o.Catalog.LostSegments(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("tiering: lost rows of %s: %w", p, err)
 	}
-	claimed := make(map[string]catalog.Segment, len(rows))
+	claimed := make(map[string]claim, len(rows))
 	for _, row := range rows {
 		err := t.o.Catalog.PutIntent(ctx, catalog.Intent{
 			Attempt: row.Attempt, Partition: p, Base: row.Base, Next: row.Next, Key: row.Key, Guard: g,
@@ -91,7 +102,7 @@ func (t *Tier) claimLost(ctx context.Context, p catalog.PartitionID, g catalog.G
 		case err != nil:
 			return nil, fmt.Errorf("tiering: announce a lost row of %s: %w", p, err)
 		}
-		claimed[row.Attempt] = row
+		claimed[row.Attempt] = claim{Publication: row, refused: err != nil}
 	}
 	return claimed, nil
 }
@@ -123,10 +134,10 @@ func continues(in catalog.Intent, b catalog.Bounds) bool {
 // republish makes the object of an intent live after holding it against the row that its broker had published, or, if
 // there is none, after reading all of it. done is false if it cannot be published: it is not there, not whole, or
 // decided by another.
-func (t *Tier) republish(ctx context.Context, g catalog.Guard, in catalog.Intent, claimed map[string]catalog.Segment, b catalog.Bounds) (catalog.Segment, catalog.Bounds, bool, error) {
+func (t *Tier) republish(ctx context.Context, g catalog.Guard, in catalog.Intent, claimed map[string]claim, b catalog.Bounds) (catalog.Segment, catalog.Bounds, bool, error) {
 	row, err := t.stored(ctx, in, claimed)
 	switch {
-	case errors.Is(err, objstore.ErrNotFound), errors.Is(err, object.ErrFormat), errors.Is(err, object.ErrVersion), errors.Is(err, errDigest):
+	case unusable(err):
 		t.log.Error("an object that is to be published is lost or damaged", "partition", in.Partition, "key", in.Key, "err", err)
 		return row, b, false, nil
 	case err != nil:
@@ -135,7 +146,7 @@ func (t *Tier) republish(ctx context.Context, g catalog.Guard, in catalog.Intent
 		t.log.Error("an earlier leader's object is not what its intent says", "partition", in.Partition, "key", in.Key, "base", int64(row.Base), "next", int64(row.Next))
 		return row, b, false, nil
 	}
-	if err := t.note(row); err != nil {
+	if err := t.note(catalog.Publication{Segment: row}); err != nil {
 		return row, b, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.o.CallTimeout)
@@ -157,16 +168,26 @@ func (t *Tier) republish(ctx context.Context, g catalog.Guard, in catalog.Intent
 }
 
 // stored is the row of an intent's object: the one that was published before if the object's tail agrees with it.
-func (t *Tier) stored(ctx context.Context, in catalog.Intent, claimed map[string]catalog.Segment) (catalog.Segment, error) {
-	row, ok := claimed[in.Attempt]
+func (t *Tier) stored(ctx context.Context, in catalog.Intent, claimed map[string]claim) (catalog.Segment, error) {
+	c, ok := claimed[in.Attempt]
 	if !ok {
 		return t.inspect(ctx, in.Key)
 	}
+	return c.Segment, t.holds(ctx, c.Segment)
+}
+
+// holds makes sure that a row's object is there and calls itself by its key.
+func (t *Tier) holds(ctx context.Context, row catalog.Segment) error {
 	tail, err := t.tailOf(ctx, row)
 	if err == nil && (tail.Key() != row.Key || tail.Attempt != row.Attempt) {
 		err = fmt.Errorf("%w: %s calls itself %s", object.ErrFormat, row.Key, tail.Key())
 	}
-	return row, err
+	return err
+}
+
+// unusable reports whether an error of [Tier.holds] says that the object is not what its row says, or not there.
+func unusable(err error) bool {
+	return errors.Is(err, objstore.ErrNotFound) || errors.Is(err, object.ErrFormat) || errors.Is(err, object.ErrVersion) || errors.Is(err, errDigest)
 }
 
 func (t *Tier) tailOf(ctx context.Context, row catalog.Segment) (*object.Tail, error) {
@@ -183,9 +204,9 @@ func (t *Tier) agrees(ctx context.Context, l *lane, row catalog.Segment) bool {
 	return err == nil && l.source.Agrees(tail.Epochs, max(row.Base, l.bounds().Start), row.Next)
 }
 
-// settleClaimed publishes lost rows again under a leadership that has begun, the one that reaches farthest first, and
-// returns the intents that are left to be decided.
-func (t *Tier) settleClaimed(ctx context.Context, l *lane, left []catalog.Intent, claimed map[string]catalog.Segment) ([]catalog.Intent, error) {
+// settleClaimed publishes lost rows again under a leadership that has begun, the one that reaches farthest first, then
+// swaps, and returns the intents that are left to be decided.
+func (t *Tier) settleClaimed(ctx context.Context, l *lane, left []catalog.Intent, claimed map[string]claim) ([]catalog.Intent, error) {
 	passed := map[string]bool{}
 	for {
 		b := l.bounds()
@@ -194,11 +215,15 @@ func (t *Tier) settleClaimed(ctx context.Context, l *lane, left []catalog.Intent
 			return ok && !passed[in.Attempt] && continues(in, b) && in.Next > b.Tiered
 		})
 		if i < 0 {
-			return left, nil
+			after, err := t.swapBack(ctx, comeback{p: l.p, guard: l.guard, claimed: claimed, bounds: b, log: l})
+			if err != nil || after.Tiered == b.Tiered {
+				return left, err
+			}
+			continue // what follows may continue the tier now
 		}
 		in := left[i]
 		passed[in.Attempt] = true
-		if !t.agrees(ctx, l, claimed[in.Attempt]) {
+		if !t.agrees(ctx, l, claimed[in.Attempt].Segment) {
 			continue
 		}
 		row, after, done, err := t.republish(ctx, l.guard, in, claimed, b)
@@ -213,7 +238,7 @@ func (t *Tier) settleClaimed(ctx context.Context, l *lane, left []catalog.Intent
 }
 
 // forgetLost ends what claimLost began: each lost row has become an intent, a live row or garbage.
-func (t *Tier) forgetLost(ctx context.Context, claimed map[string]catalog.Segment) error {
+func (t *Tier) forgetLost(ctx context.Context, claimed map[string]claim) error {
 	if len(claimed) == 0 {
 		return nil
 	}

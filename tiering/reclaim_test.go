@@ -20,11 +20,11 @@ import (
 // journal is a broker's own record in memory.
 type journal struct {
 	mu   sync.Mutex
-	kept []catalog.Segment
+	kept []catalog.Publication
 	fail error
 }
 
-func (j *journal) Note(row catalog.Segment) error {
+func (j *journal) Note(row catalog.Publication) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.fail != nil {
@@ -40,7 +40,7 @@ func (j *journal) refuse(err error) {
 	j.fail = err
 }
 
-func (j *journal) noted() []catalog.Segment {
+func (j *journal) noted() []catalog.Publication {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.kept)
@@ -125,7 +125,7 @@ func TestH2_NotedBeforeItIsPublished(t *testing.T) {
 	require.Len(t, r.keys(), 1)
 	row := r.rows(0)[0]
 	row.ID, row.MaxTimestampUpto = 0, 0
-	require.Equal(t, []catalog.Segment{row}, j.noted(), "once, and whole")
+	require.Equal(t, []catalog.Publication{{Segment: row}}, j.noted(), "once, and whole")
 	r.consume(0, l, 0, 10)
 }
 
@@ -191,7 +191,7 @@ func TestH3_LostRowsUnderALeaderThatGoesOn(t *testing.T) {
 	farRow, err := r.tier.inspect(r.ctx, far)
 	require.NoError(t, err)
 	require.NoError(t, r.cat.GiveUp(r.ctx, r.guard(0), ins[0].Attempt))
-	_, err = r.cat.ReportLost(r.ctx, append(r.noted(), farRow))
+	_, err = r.cat.ReportLost(r.ctx, append(r.noted(), catalog.Publication{Segment: farRow}))
 	require.NoError(t, err)
 
 	l := newMemLog(r.guard(0))

@@ -12,10 +12,16 @@ import (
 	"tidemark/tiering/objstore"
 )
 
+// maxNoted is of how many rows a broker's record keeps that a rewrite replaced them. One of more is not swapped in again
+// by a catalog that has lost it: about 40 bytes each have to fit into one entry.
+const maxNoted = 20_000
+
 // Rewrite is an object that is to replace others. It is built in memory, at most as large as they are.
 type Rewrite struct {
 	t    *Tier
 	job  catalog.Job
+	over []string // the attempts that it replaces; nil: too many to note
+	upto record.Offset
 	id   string
 	b    *object.Builder
 	data []byte
@@ -32,6 +38,8 @@ type RewriteSpec struct {
 	// Compacted asks for a digest block. SizeHint is about how large the data will be.
 	Compacted bool
 	SizeHint  int64
+	// Relies is catalog.Publication's.
+	Relies record.Offset
 }
 
 // BeginRewrite begins an object in place of live ones: it has their union as its range, and the state at
@@ -42,7 +50,7 @@ func (t *Tier) BeginRewrite(ctx context.Context, s RewriteSpec) (*Rewrite, error
 		return nil, err
 	}
 	first, last := s.Rows[0], s.Rows[len(s.Rows)-1]
-	w := &Rewrite{t: t, job: s.Job, id: object.NewAttempt(), data: make([]byte, 0, s.SizeHint)}
+	w := &Rewrite{t: t, job: s.Job, id: object.NewAttempt(), data: make([]byte, 0, s.SizeHint), upto: s.Relies}
 	spec := object.Spec{
 		Cluster: object.ID(t.o.Cluster), Topic: object.ID(first.Partition.Topic), TopicName: s.Last.tail.TopicName,
 		Partition: first.Partition.Partition, LeaderEpoch: last.LeaderEpoch, Attempt: w.id, Base: first.Base, Next: last.Next,
@@ -51,6 +59,9 @@ func (t *Tier) BeginRewrite(ctx context.Context, s RewriteSpec) (*Rewrite, error
 	for _, r := range s.Rows {
 		spec.Generation = max(spec.Generation, r.Generation+1)
 		spec.AppendTime = max(spec.AppendTime, r.AppendTime)
+		if len(s.Rows) <= maxNoted {
+			w.over = append(w.over, r.Attempt)
+		}
 	}
 	if w.b, err = object.NewBuilder(spec); err != nil {
 		return nil, err
@@ -112,7 +123,7 @@ func (w *Rewrite) Commit(ctx context.Context, aborted producer.AbortedList, clea
 	if err := t.readBackFrom(ctx, t.rewriteStore, row.Key, built); err != nil {
 		return row, err
 	}
-	return row, t.note(row)
+	return row, t.note(catalog.Publication{Segment: row, Replaced: w.over, Relies: w.upto})
 }
 
 // Replaced tells that a swap has committed: readers of this broker go to the new object at once (R8).

@@ -399,6 +399,11 @@ func (c *faultyCatalog) Publish(ctx context.Context, g catalog.Guard, s catalog.
 	return b, err
 }
 
+func (c *faultyCatalog) SwapLost(ctx context.Context, g catalog.Guard, old []catalog.SegmentID, s catalog.Segment) (b catalog.Bounds, err error) {
+	err = c.around("swaplost", func() error { b, err = c.Store.SwapLost(ctx, g, old, s); return err })
+	return b, err
+}
+
 func (c *faultyCatalog) GiveUp(ctx context.Context, g catalog.Guard, attempt string) error {
 	return c.around("giveup", func() error { return c.Store.GiveUp(ctx, g, attempt) })
 }

@@ -247,7 +247,7 @@ func (t *Tier) intend(ctx context.Context, l *lane, b *object.Built) error {
 func (t *Tier) publish(ctx context.Context, l *lane) (did bool, err error) {
 	a := l.attempt
 	if !a.noted {
-		if err := t.note(a.segment); err != nil {
+		if err := t.note(catalog.Publication{Segment: a.segment}); err != nil {
 			return false, fmt.Errorf("publish [%d,%d) of %s: %w", a.segment.Base, a.segment.Next, l.p, err)
 		}
 		a.noted = true

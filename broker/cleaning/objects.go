@@ -33,7 +33,7 @@ func (o Objects) Open(ctx context.Context, row catalog.Segment) (compaction.Obje
 // Begin implements compaction.Objects.
 func (o Objects) Begin(ctx context.Context, out compaction.Output) (compaction.Writer, error) {
 	w, err := o.Tier.BeginRewrite(ctx, tiering.RewriteSpec{
-		Job: out.Job, Rows: out.Rows, Last: out.Last.(live).Input, Aborted: out.Aborted, Compacted: out.Digests, SizeHint: out.SizeHint,
+		Job: out.Job, Rows: out.Rows, Last: out.Last.(live).Input, Aborted: out.Aborted, Compacted: out.Digests, SizeHint: out.SizeHint, Relies: out.Relies,
 	})
 	if err != nil {
 		return nil, input(err)

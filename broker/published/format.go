@@ -17,7 +17,7 @@ const (
 	headerBytes = 8
 	frameBytes  = 8 // before each payload
 	stampBytes  = 8 // at the beginning of each payload
-	maxPayload  = 64 << 10
+	maxPayload  = 1 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -32,7 +32,7 @@ var (
 // entry is a row and when it was noted.
 type entry struct {
 	at  int64 // ms since 1970
-	row catalog.Segment
+	row catalog.Publication
 }
 
 func header() []byte {
@@ -42,7 +42,7 @@ func header() []byte {
 }
 
 // appendEntry appends a framed entry to b.
-func appendEntry(b []byte, at time.Time, row catalog.Segment) ([]byte, error) {
+func appendEntry(b []byte, at time.Time, row catalog.Publication) ([]byte, error) {
 	raw, err := json.Marshal(row)
 	if err != nil {
 		return b, fmt.Errorf("published: encode a row: %w", err)

@@ -161,7 +161,7 @@ func (r *Record) cut(number uint64, to int64) error {
 
 // Note writes a row, durably, before the transaction that publishes it is sent. After an error nothing is known of the
 // row; the caller notes it again before it publishes.
-func (r *Record) Note(row catalog.Segment) error {
+func (r *Record) Note(row catalog.Publication) error {
 	now := r.o.Now()
 	r.mu.Lock()
 	if r.closed {
@@ -330,7 +330,7 @@ func (r *Record) drop(gone []file) {
 
 // Newest calls visit with the rows of the last Keep, the newest first, in pages of at most limit, until it returns
 // false or an error. Memory: one file's rows. What is noted meanwhile may be left out.
-func (r *Record) Newest(limit int, visit func(rows []catalog.Segment) (more bool, err error)) error {
+func (r *Record) Newest(limit int, visit func(rows []catalog.Publication) (more bool, err error)) error {
 	r.mu.Lock()
 	files := slices.Clone(r.files)
 	r.mu.Unlock()
@@ -350,7 +350,7 @@ func (r *Record) Newest(limit int, visit func(rows []catalog.Segment) (more bool
 		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.at < oldest })
 		slices.Reverse(entries)
 		for page := range slices.Chunk(entries, limit) {
-			rows := make([]catalog.Segment, len(page))
+			rows := make([]catalog.Publication, len(page))
 			for i, e := range page {
 				rows[i] = e.row
 			}

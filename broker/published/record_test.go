@@ -48,11 +48,11 @@ func (r *rig) reopen() {
 	require.NoError(r.t, err)
 }
 
-func row(n int) catalog.Segment {
-	return catalog.Segment{
+func row(n int) catalog.Publication {
+	return catalog.Publication{Segment: catalog.Segment{
 		Partition: catalog.PartitionID{Topic: catalog.TopicID{7}, Partition: 3}, Base: record.Offset(n), Next: record.Offset(n + 1),
 		Key: fmt.Sprintf("key-%d", n), Attempt: fmt.Sprintf("attempt-%d", n), SHA256: [32]byte{byte(n)}, MaxTimestamp: int64(n), Bytes: 9,
-	}
+	}, Replaced: []string{fmt.Sprint(n)}, Relies: record.Offset(n + 7)}
 }
 
 func (r *rig) note(from, to int) {
@@ -66,7 +66,7 @@ func (r *rig) note(from, to int) {
 func (r *rig) bases() []int {
 	r.t.Helper()
 	out := []int{}
-	require.NoError(r.t, r.Newest(3, func(rows []catalog.Segment) (bool, error) {
+	require.NoError(r.t, r.Newest(3, func(rows []catalog.Publication) (bool, error) {
 		for _, s := range rows {
 			require.Equal(r.t, row(int(s.Base)), s)
 			out = append(out, int(s.Base))
@@ -100,7 +100,7 @@ func TestH2_WhatIsNotedIsSyncedAndThereAfterARestart(t *testing.T) {
 	require.Equal(t, []int{8, 7, 6, 5, 4, 3, 2, 1, 0}, r.bases())
 	require.Len(t, r.names(), 2, "every life has files of its own")
 	pages := 0
-	require.NoError(t, r.Newest(3, func([]catalog.Segment) (bool, error) { pages++; return false, nil }))
+	require.NoError(t, r.Newest(3, func([]catalog.Publication) (bool, error) { pages++; return false, nil }))
 	require.Equal(t, 1, pages)
 	require.NoError(t, r.Close())
 	require.ErrorIs(t, r.Note(row(1)), ErrClosed)

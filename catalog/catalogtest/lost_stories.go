@@ -4,6 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tidemark/catalog"
+	"tidemark/record"
 )
 
 var lostStories = []story{
@@ -71,9 +72,98 @@ var lostStories = []story{
 		require.ErrorIs(w.T, err, catalog.ErrIntentGone)
 		require.Zero(w.T, w.reportLost(s))
 	}},
+	{"R4 a lost swap comes back under the leader's guard in the place of the rows that it replaced", func(w *World) {
+		p := w.OnePartition()
+		a, b, c := p.Upload(0, 10), p.Upload(10, 20), p.Upload(20, 30)
+		n := p.rewritten(0, 20, 1)
+		n.Bytes = 150
+		require.Equal(w.T, 1, w.reportPublished(catalog.Publication{Segment: n, Replaced: []string{a.Attempt, b.Attempt}, Relies: 30}))
+		kept, err := w.S.LostSegments(w.Ctx, p.ID)
+		require.NoError(w.T, err)
+		require.Equal(w.T, []catalog.Publication{{Segment: n, Replaced: []string{a.Attempt, b.Attempt}, Relies: 30}}, kept)
+		_, err = w.S.SwapLost(w.Ctx, p.Guard, idsOf(a, b), n)
+		require.ErrorIs(w.T, err, catalog.ErrIntentGone, "not without its intent")
+		p.Announce(n)
+		old := p.Guard
+		old.Epoch--
+		_, err = w.S.SwapLost(w.Ctx, old, idsOf(a, b), n)
+		require.ErrorIs(w.T, err, catalog.ErrFenced)
+		w.WithoutCounter(func() {
+			for range 2 { // K5
+				after, err := w.S.SwapLost(w.Ctx, p.Guard, idsOf(a, b), n)
+				require.NoError(w.T, err)
+				require.Equal(w.T, catalog.Bounds{Tiered: 30, TierBytes: 250}, after)
+			}
+		})
+		require.Equal(w.T, "[0,20) [20,30)", p.Ranges())
+		require.Equal(w.T, catalog.Bounds{Tiered: 30, TierBytes: 250}, p.Row().Bounds)
+		require.ElementsMatch(w.T, []string{a.Key, b.Key}, w.Garbage())
+		require.Empty(w.T, p.Attempts())
+		row, err := w.S.SegmentAt(w.Ctx, p.ID, 25)
+		require.NoError(w.T, err)
+		require.Equal(w.T, c.ID, row.ID)
+	}},
+	{"A21 a lost swap of rows that are not live, not whole, or as new as it is refused", func(w *World) {
+		p := w.OnePartition()
+		a, b, c := p.Upload(0, 10), p.Upload(10, 20), p.Upload(20, 30)
+		try := func(s catalog.Segment, old ...catalog.Segment) error {
+			p.Announce(s)
+			_, err := w.S.SwapLost(w.Ctx, p.Guard, idsOf(old...), s)
+			return err
+		}
+		require.ErrorIs(w.T, try(p.rewritten(0, 15, 1), a, b), catalog.ErrNotContiguous)
+		require.ErrorIs(w.T, try(p.rewritten(5, 20, 1), a, b), catalog.ErrNotContiguous)
+		require.ErrorIs(w.T, try(p.rewritten(0, 30, 1), a, c), catalog.ErrNotContiguous)
+		require.ErrorIs(w.T, try(p.rewritten(0, 25, 1), a, b), catalog.ErrNotContiguous, "tiered is 30")
+		require.ErrorIs(w.T, try(p.rewritten(0, 20, 0), a, b), catalog.ErrNotContiguous)
+		require.ErrorIs(w.T, try(p.rewritten(0, 20, 1), a, catalog.Segment{ID: 1 << 40}), catalog.ErrNotContiguous)
+		require.ErrorIs(w.T, try(p.rewritten(0, 20, 1)), catalog.ErrInvalid)
+		require.Equal(w.T, "[0,10) [10,20) [20,30)", p.Ranges())
+	}},
+	{"H3 a lost swap may reach over uploads that are lost too, where its rows end at tiered", func(w *World) {
+		p := w.OnePartition()
+		p.Upload(0, 10)
+		b := p.Upload(10, 20)
+		n := p.Announce(p.rewritten(10, 40, 1))
+		bounds, err := w.S.SwapLost(w.Ctx, p.Guard, idsOf(b), n)
+		require.NoError(w.T, err)
+		require.EqualValues(w.T, 40, bounds.Tiered)
+		require.Equal(w.T, "[0,10) [10,40)", p.Ranges())
+		require.Equal(w.T, bounds, p.Row().Bounds)
+		p.Upload(40, 50)
+	}},
+	{"H3 what only a job's intent names is kept and not counted, and comes back by it", func(w *World) {
+		p := w.OnePartition()
+		a := p.Upload(0, 10)
+		j := p.Merge(1, 0)
+		n := p.AnnounceFor(j, p.rewritten(0, 10, 1))
+		require.Zero(w.T, w.reportPublished(catalog.Publication{Segment: n, Replaced: []string{a.Attempt}}))
+		require.Equal(w.T, []catalog.Segment{n}, p.lost())
+		_, err := w.S.SwapLost(w.Ctx, p.Guard, idsOf(a), n)
+		require.NoError(w.T, err)
+		require.NoError(w.T, w.S.Swap(w.Ctx, j, idsOf(a), []catalog.Segment{n}), "the job's own is answered as done")
+		require.NoError(w.T, w.S.EndJob(w.Ctx, j))
+		require.Equal(w.T, []string{a.Key}, w.Garbage())
+	}},
+}
+
+// rewritten is a segment as a merge or compaction makes it.
+func (p *Partition) rewritten(base, next record.Offset, generation int32) catalog.Segment {
+	s := p.Segment(base, next)
+	s.Generation = generation
+	return s
 }
 
 func (w *World) reportLost(rows ...catalog.Segment) int {
+	w.T.Helper()
+	all := make([]catalog.Publication, len(rows))
+	for i, s := range rows {
+		all[i].Segment = s
+	}
+	return w.reportPublished(all...)
+}
+
+func (w *World) reportPublished(rows ...catalog.Publication) int {
 	w.T.Helper()
 	n, err := w.S.ReportLost(w.Ctx, rows)
 	require.NoError(w.T, err)
@@ -91,5 +181,9 @@ func (p *Partition) lost() []catalog.Segment {
 	p.T.Helper()
 	rows, err := p.S.LostSegments(p.Ctx, p.ID)
 	require.NoError(p.T, err)
-	return rows
+	out := make([]catalog.Segment, len(rows))
+	for i, r := range rows {
+		out[i] = r.Segment
+	}
+	return out
 }

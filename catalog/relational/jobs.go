@@ -235,17 +235,25 @@ func (w *swap) judge(j catalog.Job, old []catalog.SegmentID, rows []catalog.Segm
 			return b, err
 		}
 	}
-	if len(w.old) != len(old) {
-		return b, fmt.Errorf("%w: %d of the %d rows are live", catalog.ErrNotContiguous, len(w.old), len(old))
-	}
-	for _, r := range w.old {
-		if r.Partition != j.Partition {
-			return b, fmt.Errorf("%w: row %d is of %s", catalog.ErrInvalid, r.ID, r.Partition)
-		}
+	if err := w.inputs(j.Partition, old); err != nil {
+		return b, err
 	}
 	delta, err := catalog.CheckSwap(w.old, rows)
 	b.TierBytes += delta
 	return b, err
+}
+
+// inputs makes sure that all rows that are to be replaced are live and the partition's.
+func (w *swap) inputs(p catalog.PartitionID, old []catalog.SegmentID) error {
+	if len(w.old) != len(old) {
+		return fmt.Errorf("%w: %d of the %d rows are live", catalog.ErrNotContiguous, len(w.old), len(old))
+	}
+	for _, r := range w.old {
+		if r.Partition != p {
+			return fmt.Errorf("%w: row %d is of %s", catalog.ErrInvalid, r.ID, r.Partition)
+		}
+	}
+	return nil
 }
 
 func (s *Store) queueSwap(tx Tx, w *swap, rows []catalog.Segment) {

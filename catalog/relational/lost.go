@@ -26,20 +26,25 @@ type storedLost struct {
 // reported is what the tables say about rows that a broker has published.
 type reported struct {
 	named map[string]catalog.Naming // by key
+	jobs  map[string]bool           // by key: named by a job's intent
 	kept  map[string]bool           // by attempt
 	gone  map[catalog.TopicID]bool
 	start map[catalog.PartitionID]record.Offset
 }
 
-func (r *reported) lost(s catalog.Segment) bool {
-	return r.named[s.Key] == catalog.NotNamed && !r.gone[s.Partition.Topic] && s.Next > r.start[s.Partition]
+// lost says whether a row is to be kept. One that only a job's intent names is, and does not count as lost.
+func (r *reported) lost(s catalog.Publication) (keep, counts bool) {
+	unnamed := r.named[s.Key] == catalog.NotNamed
+	intended := r.named[s.Key] == catalog.NamedByIntent && r.jobs[s.Key]
+	keep = (unnamed || intended) && !r.gone[s.Partition.Topic] && s.Next > r.start[s.Partition]
+	return keep, keep && unnamed
 }
 
 // readReported reads what names the rows. Whoever names an object passes it on from intent to row to garbage, so it is
 // looked for in that order.
-func (s *Store) readReported(rows []catalog.Segment, into *reported) []Stmt {
+func (s *Store) readReported(rows []catalog.Publication, into *reported) []Stmt {
 	*into = reported{
-		named: map[string]catalog.Naming{}, kept: map[string]bool{},
+		named: map[string]catalog.Naming{}, jobs: map[string]bool{}, kept: map[string]bool{},
 		gone: map[catalog.TopicID]bool{}, start: map[catalog.PartitionID]record.Offset{},
 	}
 	objects := make([]catalog.ObjectName, len(rows))
@@ -86,6 +91,12 @@ func (s *Store) readReported(rows []catalog.Segment, into *reported) []Stmt {
 			into.kept[id] = true
 			return err
 		}},
+		{SQL: `SELECT key FROM upload_intents WHERE job <> 0 AND attempt IN ` + s.sql.d.List("$1", "text"), Args: []any{encode(attempts)}, Row: func(r Row) error {
+			var key string
+			err := r.Scan(&key)
+			into.jobs[key] = true
+			return err
+		}},
 		named[1], named[2], named[0], // intents, rows, garbage
 	}
 }
@@ -95,7 +106,7 @@ func comparePartitions(a, b catalog.PartitionID) int {
 }
 
 // ReportLost keeps the rows that nothing names.
-func (s *Store) ReportLost(ctx context.Context, rows []catalog.Segment) (int, error) {
+func (s *Store) ReportLost(ctx context.Context, rows []catalog.Publication) (int, error) {
 	lost := 0
 	if len(rows) == 0 {
 		return 0, nil
@@ -108,10 +119,13 @@ func (s *Store) ReportLost(ctx context.Context, rows []catalog.Segment) (int, er
 		lost = 0
 		var add []storedLost
 		for _, x := range rows {
-			if !r.lost(x) {
+			keep, counts := r.lost(x)
+			if !keep {
 				continue
 			}
-			lost++
+			if counts {
+				lost++
+			}
 			if !r.kept[x.Attempt] {
 				add = append(add, storedLost{x.Attempt, x.Partition.Topic.Hex(), x.Partition.Partition, encode(x)})
 			}
@@ -145,8 +159,8 @@ func (s *Store) LostPartitions(ctx context.Context) ([]catalog.PartitionID, erro
 }
 
 // LostSegments lists the lost rows of a partition.
-func (s *Store) LostSegments(ctx context.Context, p catalog.PartitionID) ([]catalog.Segment, error) {
-	var out []catalog.Segment
+func (s *Store) LostSegments(ctx context.Context, p catalog.PartitionID) ([]catalog.Publication, error) {
+	var out []catalog.Publication
 	err := s.db.Read(ctx, Stmt{
 		SQL: `SELECT segment FROM lost_segments WHERE topic = $1::uuid AND partition = $2`, Args: []any{p.Topic.Hex(), p.Partition},
 		Row: func(r Row) error {
@@ -154,7 +168,7 @@ func (s *Store) LostSegments(ctx context.Context, p catalog.PartitionID) ([]cata
 			if err := r.Scan(&text); err != nil {
 				return err
 			}
-			var seg catalog.Segment
+			var seg catalog.Publication
 			if err := json.Unmarshal([]byte(text), &seg); err != nil {
 				return fmt.Errorf("a lost row: %w", err)
 			}
@@ -162,7 +176,7 @@ func (s *Store) LostSegments(ctx context.Context, p catalog.PartitionID) ([]cata
 			return nil
 		},
 	})
-	slices.SortFunc(out, func(a, b catalog.Segment) int {
+	slices.SortFunc(out, func(a, b catalog.Publication) int {
 		return cmp.Or(cmp.Compare(b.Next, a.Next), cmp.Compare(a.Base, b.Base))
 	})
 	return out, err
@@ -177,4 +191,59 @@ func (s *Store) SettleLost(ctx context.Context, attempts []string) error {
 		tx.Queue(Stmt{SQL: `DELETE FROM lost_segments WHERE attempt IN ` + s.sql.d.List("$1", "text"), Args: []any{encode(attempts)}})
 		return nil
 	})
+}
+
+// SwapLost publishes a lost row in the place of live ones.
+func (s *Store) SwapLost(ctx context.Context, g catalog.Guard, old []catalog.SegmentID, seg catalog.Segment) (catalog.Bounds, error) {
+	p := seg.Partition
+	var out catalog.Bounds
+	removed := false
+	err := s.write(ctx, func(tx Tx) error {
+		var w swap
+		err := tx.Read(lockTopic(p.Topic, &w.live), lockPartition(p, "FOR UPDATE", &w.row), s.lockIntent(seg.Attempt, &w.intents),
+			Stmt{SQL: s.sql.byIDs, Args: []any{encode(old)}, Row: appendSegments(&w.old)},
+			Stmt{SQL: s.sql.byAttempts, Args: []any{encode([]string{seg.Attempt})}, Row: appendSegments(&w.done)},
+			lastUpto(p, seg.Base, &w.upto))
+		if err != nil {
+			return err
+		}
+		out, removed = w.row.bounds, false
+		if len(w.done) > 0 {
+			return ErrDone
+		}
+		if out, err = w.judgeLost(g, old, seg); err != nil {
+			return fmt.Errorf("partition %s: %w", p, err)
+		}
+		removed = true
+		s.queueSwap(tx, &w, []catalog.Segment{seg})
+		tx.Queue(setBounds(p, out), breakChain(p, seg.Base, seg.Next))
+		return nil
+	})
+	if err != nil {
+		return catalog.Bounds{}, err
+	}
+	if removed {
+		// The swap is committed whatever becomes of the step; its mark stays for the next one.
+		_, _ = s.chainStep(ctx, p)
+	}
+	return out, nil
+}
+
+// judgeLost is the bounds after a lost row has come back, or why it cannot. Its intent may be that of the job that made
+// it, or the leader's own.
+func (w *swap) judgeLost(g catalog.Guard, old []catalog.SegmentID, seg catalog.Segment) (catalog.Bounds, error) {
+	if err := w.row.holds(seg.Partition, g, w.live); err != nil {
+		return w.row.bounds, err
+	}
+	var job int64
+	for _, in := range w.intents {
+		job = in.Job
+	}
+	if err := matches(w.intents, seg, job); err != nil {
+		return w.row.bounds, err
+	}
+	if err := w.inputs(seg.Partition, old); err != nil {
+		return w.row.bounds, err
+	}
+	return catalog.CheckSwapLost(w.row.bounds, w.old, seg)
 }
