@@ -54,8 +54,9 @@ const (
 )
 
 // H21 with the real stream and a cluster: three brokers write it to a topic that keeps everything and to one that compaction
-// is at work on; then all are killed and the catalog is lost. `tidemark tier rebuild` brings back topics, configs, offsets of
-// groups and the rows of objects; killed half-way and begun again it makes the same catalog.
+// is at work on; then all are killed, their disks and the catalog are lost. `tidemark tier rebuild` brings back topics, configs,
+// offsets of groups and the rows of objects; killed half-way and begun again it makes the same catalog. The operator accepts
+// that nobody is in sync, and all that was tiered is read back: every record, and of the compacted topic the same table.
 func TestH21_AClusterIsRebuiltWithTheRealStream(t *testing.T) {
 	events := realStream(t)
 	stores := harness.RealStores(t)
@@ -70,8 +71,9 @@ func TestH21_AClusterIsRebuiltWithTheRealStream(t *testing.T) {
 	w.commit()
 	for _, n := range w.nodes {
 		n.Kill()
+		n.Wipe()
 	}
-	lost := catalogRows(t, stores.CatalogURL)
+	lost, tiered := catalogRows(t, stores.CatalogURL), ends(t, stores.CatalogURL)
 
 	whole := testenv.Postgres(t)
 	took, result := w.rebuild(stores, whole, 0)
@@ -91,6 +93,30 @@ func TestH21_AClusterIsRebuiltWithTheRealStream(t *testing.T) {
 	for _, table := range []string{"topics", "topic_configs", "group_offsets"} {
 		require.Equal(t, lost[table], catalogRows(t, again)[table], table)
 	}
+
+	// An object that had been put and not yet published is taken too, and compaction goes on from there.
+	reach := ends(t, again)
+	for topic, parts := range tiered {
+		for p, end := range parts {
+			require.GreaterOrEqual(t, reach[topic][p], end, "%s-%d", topic, p)
+		}
+	}
+	for _, n := range w.nodes {
+		n.Setenv("TIDEMARK_CATALOG_URL", again)
+		n.Launch()
+	}
+	for _, topic := range []string{keptTopic, stateTopic} {
+		harness.Until(t, time.Minute, "the operator accepts the loss of "+topic, func() error {
+			if out, diag, code := w.nodes[0].Tool("topic", "elect", topic, "--accept-loss"); code != 0 {
+				return fmt.Errorf("%s%s", out, diag)
+			}
+			return nil
+		})
+	}
+	for _, n := range w.nodes {
+		n.AwaitReady()
+	}
+	w.verify(reach)
 }
 
 func (w *rebuiltWorld) create(topic string, partitions int32, configs ...string) {
@@ -107,7 +133,8 @@ func (w *rebuiltWorld) create(topic string, partitions int32, configs ...string)
 
 func (w *rebuiltWorld) produce(topic string, events []event) {
 	cl := w.nodes[0].Client(w.t, kgo.DefaultProduceTopic(topic), kgo.ProducerBatchMaxBytes(30<<10), kgo.ProducerLinger(5*time.Millisecond),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerBatchCompression(kgo.NoCompression()))
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.UnknownTopicRetries(-1)) // a broker without processor time hears of the topic late
 	var mu sync.Mutex
 	for _, e := range events {
 		cl.Produce(context.Background(), &kgo.Record{Key: e.key, Value: e.value, Timestamp: time.UnixMilli(e.ms)}, func(r *kgo.Record, err error) {
@@ -169,6 +196,23 @@ func database(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
+// ends are those of the object tier in a catalog, by topic and partition.
+func ends(t *testing.T, url string) map[string][]int64 {
+	t.Helper()
+	rows, err := database(t, url).Query(t.Context(), `SELECT name, tiered FROM partitions JOIN topics ON topics.id = topic ORDER BY name, partition`)
+	require.NoError(t, err)
+	defer rows.Close()
+	out := map[string][]int64{}
+	for rows.Next() {
+		var topic string
+		var end int64
+		require.NoError(t, rows.Scan(&topic, &end))
+		out[topic] = append(out[topic], end)
+	}
+	require.NoError(t, rows.Err())
+	return out
+}
+
 // catalogRows is what a catalog says of topics, objects and groups, without numbers that count its own changes.
 func catalogRows(t *testing.T, url string) map[string]string {
 	t.Helper()
@@ -217,4 +261,67 @@ func (w *rebuiltWorld) rebuild(stores harness.Stores, url string, killed time.Du
 	took = time.Since(began)
 	require.NoError(w.t, json.Unmarshal(out.Bytes(), &result), out.String())
 	return took, result
+}
+
+// verify reads both topics and the group from the brokers.
+func (w *rebuiltWorld) verify(reach map[string][]int64) {
+	w.t.Helper()
+	for p, end := range reach[keptTopic] {
+		require.Len(w.t, w.read(keptTopic, int32(p), end), int(end), "%s-%d", keptTopic, p)
+	}
+	kept, keys := 0, 0
+	for p, end := range reach[stateTopic] {
+		all := make([]int64, end)
+		for o := range all {
+			all[o] = int64(o)
+		}
+		got := w.read(stateTopic, int32(p), end)
+		want := w.table(stateTopic, int32(p), all)
+		require.Equal(w.t, want, w.table(stateTopic, int32(p), got), "the latest record of each key, and none of a deleted one: %s-%d", stateTopic, p)
+		kept, keys = kept+len(got), keys+len(want)
+	}
+	w.t.Logf("%d records of the compacted topic, of %d keys", kept, keys)
+	fetched, err := kadm.NewClient(w.nodes[2].Client(w.t)).FetchOffsets(within(w.t, time.Minute), rebuiltGroup)
+	require.NoError(w.t, err)
+	for p := range w.events[keptTopic] {
+		o, ok := fetched.Lookup(keptTopic, int32(p))
+		require.True(w.t, ok)
+		require.EqualValues(w.t, 1000+p, o.At)
+	}
+}
+
+// table is the offset of the latest record of each key that records at these offsets leave behind.
+func (w *rebuiltWorld) table(topic string, partition int32, offsets []int64) map[string]int64 {
+	out := map[string]int64{}
+	for _, o := range offsets {
+		if e := w.events[topic][partition][o]; e.value == nil {
+			delete(out, string(e.key))
+		} else {
+			out[string(e.key)] = o
+		}
+	}
+	return out
+}
+
+// read reads a partition to its end, compares each record with what was produced at its offset and gives the offsets.
+func (w *rebuiltWorld) read(topic string, partition int32, end int64) (got []int64) {
+	w.t.Helper()
+	cl := w.nodes[int(partition)%len(w.nodes)].Client(w.t, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: kgo.NewOffset().At(0)}}))
+	ctx := within(w.t, 2*time.Minute)
+	for next := int64(0); next < end; {
+		fs := cl.PollFetches(ctx)
+		require.NoError(w.t, fs.Err0(), "%s-%d at %d of %d", topic, partition, next, end)
+		fs.EachPartition(func(p kgo.FetchTopicPartition) {
+			require.NoError(w.t, p.Err)
+		})
+		fs.EachRecord(func(r *kgo.Record) {
+			next = r.Offset + 1
+			require.LessOrEqual(w.t, next, end, "%s-%d: nothing is behind the tier's end", topic, partition)
+			want := w.events[topic][partition][r.Offset]
+			if got = append(got, r.Offset); !bytes.Equal(want.key, r.Key) || !bytes.Equal(want.value, r.Value) || want.ms != r.Timestamp.UnixMilli() {
+				require.Fail(w.t, "another record", "%s-%d at %d", topic, partition, r.Offset)
+			}
+		})
+	}
+	return got
 }
