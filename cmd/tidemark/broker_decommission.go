@@ -84,6 +84,9 @@ func (r *retreat) leave(ctx context.Context) error {
 	marked, empty := false, false
 	for {
 		seen, err := r.look(ctx)
+		if marked && errors.Is(err, errNoBroker) {
+			return r.left(seen) // it was away, and nothing names it any more
+		}
 		if err != nil {
 			return err
 		}
@@ -141,8 +144,11 @@ func (r *retreat) look(ctx context.Context) (around, error) {
 	return seen, nil
 }
 
+// errNoBroker: the cluster names no such broker. One that leaves, is away and has no replicas is not named.
+var errNoBroker = errors.New("there is no broker")
+
 func (r *retreat) unknown() error {
-	return fmt.Errorf("there is no broker %d; `tidemark broker list` shows those that there are", r.id)
+	return fmt.Errorf("%w %d; `tidemark broker list` shows those that there are", errNoBroker, r.id)
 }
 
 // mark says to the cluster that the broker leaves, or stays.
@@ -203,7 +209,7 @@ func (r *retreat) stay(ctx context.Context) error {
 		return err
 	}
 	seen, err := r.look(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, errNoBroker) { // the one that answers may not have heard yet that it stays
 		return err
 	}
 	var req kadm.AlterPartitionAssignmentsReq
