@@ -174,7 +174,7 @@ func TestASessionTellsWhatAFullFetchTells(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		topics++
 		const partitions = 5
-		w := newSessionWorld(c, fmt.Sprint("s", topics), partitions, rapid.SampledFrom([]int16{7, 11, 12, 13, 17}).Draw(rt, "version"))
+		w := newSessionWorld(c, fmt.Sprint("s", topics), partitions, rapid.SampledFrom([]int16{7, 11, 12, 13, 18}).Draw(rt, "version"))
 		part := func(rt *rapid.T) int { return rapid.IntRange(0, partitions-1).Draw(rt, "partition") }
 		rt.Repeat(map[string]func(*rapid.T){
 			"produce": func(rt *rapid.T) {

@@ -107,7 +107,7 @@ func TestFetchAnswersAreByteForByteKmsg(t *testing.T) {
 	require.Zero(t, c.produce("bytes", 0, batchOf(3, record.CodecNone, "small")).ErrorCode)
 	require.Zero(t, c.produce("bytes", 1, batchOf(600, record.CodecNone, string(make([]byte, 1000)))).ErrorCode)
 
-	for version := int16(4); version <= 17; version++ {
+	for version := int16(4); version <= 18; version++ {
 		for _, isolation := range []int8{0, 1} {
 			req := fetchRequest(version, "bytes", id, 0, 0)
 			req.IsolationLevel = isolation
@@ -161,7 +161,7 @@ func TestH8_AFetchThatIsFullIsDue(t *testing.T) {
 	} {
 		for _, session := range []int32{-1, 0} {
 			t.Run(fmt.Sprint(row.name, ", session epoch ", session), func(t *testing.T) {
-				req := fetchRequest(17, "full", id, 0, row.from)
+				req := fetchRequest(18, "full", id, 0, row.from)
 				req.SessionEpoch = session
 				req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(time.Hour.Milliseconds()), row.minBytes, row.maxBytes
 				req.Topics[0].Partitions[0].PartitionMaxBytes = row.part

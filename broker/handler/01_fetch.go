@@ -12,7 +12,7 @@ import (
 	"tidemark/catalog"
 )
 
-// Fetch, key 1, versions 4–17: long polls (KIP-74 size limits, min_bytes, max_wait), incremental sessions
+// Fetch, key 1, versions 4–18: long polls (KIP-74 size limits, min_bytes, max_wait), incremental sessions
 // (KIP-227, fetch_session.go), topic ids from 13 (KIP-516). A fetch is a replica's only if its ReplicaState (v15)
 // carries the registered incarnation of that broker; every other one is a consumer's, whatever it says (H29).
 //

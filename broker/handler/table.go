@@ -59,7 +59,7 @@ const (
 // table names each API that Tidemark speaks.
 var table = []api{
 	{keyProduce, 3, 13, 0, beginProduce},
-	{keyFetch, 4, 17, -1, beginFetch},
+	{keyFetch, 4, 18, -1, beginFetch},
 	{keyListOffsets, 1, 11, -1, beginListOffsets},
 	{keyAPIVersions, 0, 4, -1, beginAPIVersions},
 	{keyDeleteRecords, 0, 2, -1, beginDeleteRecords},
