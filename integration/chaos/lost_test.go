@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"tidemark/record"
 	"tidemark/tiering/objstore/s3"
@@ -208,4 +209,73 @@ func TestH3_PostgresLosesPublishesOnly(t *testing.T) {
 	w.end()
 	c.agree()
 	c.bucketIsCatalog(map[string]int32{"quiet": 2})
+}
+
+// bucketHolds counts which of the objects are in the bucket.
+func (c *cluster) bucketHolds(keys []string) (held int) {
+	c.t.Helper()
+	u, err := url.Parse(c.bucketURL)
+	require.NoError(c.t, err)
+	store, err := s3.Open(c.t.Context(), u)
+	require.NoError(c.t, err)
+	defer func() { _ = store.Close() }()
+	infos, err := store.List(c.t.Context(), "segments/", "", 100_000)
+	require.NoError(c.t, err)
+	for _, i := range infos {
+		if slices.Contains(keys, i.Key) {
+			held++
+		}
+	}
+	return held
+}
+
+// H3, R8: Postgres is failed over to a standby that lacks compactions, after the objects that they replaced were removed
+// and every replica has freed what they hold: the rows that came back name nothing, the swaps are made again. The topic is
+// one that begins to compact, so that each object is put anew and no record goes.
+func TestH3_PostgresLosesCompactions(t *testing.T) {
+	c := startCluster(t, options{env: shortDelay})
+	c.create("swapped", 2, freed...)
+	keyed := usual
+	keyed.keyed = true
+	w := c.work("swapped", 2, keyed)
+	w.flows(recovery, "a healthy cluster takes records")
+	c.until(recovery, "something is tiered", func() error {
+		for n, at := range c.tieredOf("swapped", 2) {
+			if at == 0 {
+				return fmt.Errorf("nothing of swapped/%d", n)
+			}
+		}
+		return nil
+	})
+	known := c.tieredOf("swapped", 2)
+	replaced, err := c.objects("swapped", 2)
+	require.NoError(t, err)
+	c.second = c.standby()
+	policy := "compact"
+	c.alterTopic(t, "swapped", kadm.AlterConfig{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &policy})
+	c.until(recovery, "what the standby names has been compacted and removed", func() error {
+		if held := c.bucketHolds(replaced); held > 0 {
+			return fmt.Errorf("%d of %d objects are there", held, len(replaced))
+		}
+		return nil
+	})
+	c.gone("swapped", known)
+	var was []string
+	for n := range int32(2) {
+		rows, err := c.leader("swapped", n).Segments("swapped", n)
+		require.NoError(t, err)
+		for _, r := range rows {
+			if r.Base < known[n] {
+				require.Positive(t, r.Generation)
+				was = append(was, r.Key)
+			}
+		}
+	}
+
+	c.failOver(w)
+	c.backAgain("swapped", 2, was)
+	w.flows(recovery, "produce goes on")
+	w.end()
+	c.agree()
+	c.bucketIsCatalog(map[string]int32{"swapped": 2})
 }

@@ -44,6 +44,7 @@ type load struct {
 	burst     int           // records at each
 	assigned  int           // consumers that read all partitions by themselves
 	members   int           // members of a consumer group
+	keyed     bool          // each record has a key of its own
 }
 
 // usual is the load of most scenarios: about 1,200 records of 200 bytes a second.
@@ -99,6 +100,9 @@ func (w *workload) produce(ctx context.Context, cl *kgo.Client, id int32, l load
 			p := w.partition(n)
 			v := w.h.Sent(id, p)
 			r := &kgo.Record{Topic: w.topic, Partition: n, Value: fmt.Appendf(nil, "%d %d %s", v.Producer, v.Seq, filling)}
+			if l.keyed {
+				r.Key = fmt.Appendf(nil, "%d %d", v.Producer, v.Seq)
+			}
 			// The record outlives ctx: what was sent is waited for.
 			cl.Produce(context.Background(), r, func(r *kgo.Record, err error) {
 				switch {
