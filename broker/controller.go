@@ -125,8 +125,10 @@ func (c *controller) decide(ctx context.Context, term catalog.Controller) error 
 	clean, lossy := c.elections(im, brokers)
 	es := append(clean, ends...)
 	moves := replication.AssignSlots(im.Slots(), brokers)
-	if len(es) == 0 && len(moves) == 0 && len(lossy) > 0 {
-		es = c.acceptLoss(ctx, lossy, brokers) // last, since it asks other brokers
+	forced, asked := split(lossy, brokers)
+	es = append(es, c.acceptLoss(ctx, forced, brokers)...)
+	if len(es) == 0 && len(moves) == 0 && len(asked) > 0 {
+		es = c.acceptLoss(ctx, asked, brokers) // last, since it asks other brokers
 	}
 	if len(es) == 0 && len(moves) == 0 {
 		if es, moves = c.balance(im, brokers); len(es) == 0 && len(moves) == 0 {
@@ -198,6 +200,18 @@ type leaderless struct {
 	catalog.Partition
 	topic string
 	set   replication.Settings
+}
+
+// split parts those that one replica alone can lead from those whose replicas' logs have to be asked.
+func split(lossy []leaderless, brokers replication.Brokers) (forced, asked []leaderless) {
+	for _, p := range lossy {
+		if len(replication.LogsDecide(p.Partition, brokers, p.set)) == 0 {
+			forced = append(forced, p)
+		} else {
+			asked = append(asked, p)
+		}
+	}
+	return forced, asked
 }
 
 // acceptLoss elects by how far the logs of the live replicas reach.

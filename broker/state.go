@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"tidemark/broker/admin"
 	"tidemark/catalog"
 	"tidemark/record"
+	"tidemark/replication"
 )
 
 // catalogAway is after how long without an answer the catalog counts as away.
@@ -41,6 +43,9 @@ func (s state) Readiness() (ready bool, reasons, warnings []string) {
 	for id, err := range b.parts.Offline() {
 		reasons = append(reasons, fmt.Sprintf("partition %s is offline: %v", name(id), err))
 	}
+	for _, id := range b.aloneCanLead() {
+		reasons = append(reasons, fmt.Sprintf("partition %s has no leader yet, and no other broker can lead it", name(id)))
+	}
 	for _, id := range b.parts.Failed() {
 		reasons = append(reasons, fmt.Sprintf("partition %s is not served: its local log has failed; look at the disk and start the broker again", name(id)))
 	}
@@ -57,6 +62,28 @@ func (s state) Readiness() (ready bool, reasons, warnings []string) {
 	warnings = append(warnings, b.stores.warnings()...)
 	warnings = append(warnings, b.custody.warnings()...)
 	return len(reasons) == 0, reasons, warnings
+}
+
+// aloneCanLead lists the partitions without a leader that this broker can be elected for and no other live one.
+func (b *Broker) aloneCanLead() (ids []catalog.PartitionID) {
+	im := b.follower.Image()
+	all := replication.ByID(im.Registered())
+	self := replication.Brokers{b.id: all[b.id]}
+	others := maps.Clone(all)
+	delete(others, b.id)
+	for _, t := range im.Topics() {
+		for _, p := range t.Partitions {
+			if p.Leader != catalog.NoBroker {
+				continue
+			}
+			_, _, here := replication.Elect(p, self, settingsOf(t), nil)
+			_, _, elsewhere := replication.Elect(p, others, settingsOf(t), nil)
+			if here && !elsewhere {
+				ids = append(ids, p.ID)
+			}
+		}
+	}
+	return ids
 }
 
 // Overview implements admin.State.
