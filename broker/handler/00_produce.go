@@ -182,6 +182,7 @@ func refuseZstd(records []byte) error {
 func (h *Handlers) find(byID bool, name string, id catalog.TopicID, part int32) (*partition.Partition, error) {
 	if byID {
 		if _, ok := h.Metadata.Image().TopicByID(id); !ok {
+			h.Metadata.Hurry()
 			return nil, fmt.Errorf("%w: %s", kerr.UnknownTopicID, id)
 		}
 		p, err := h.Partitions.Get(catalog.PartitionID{Topic: id, Partition: part})
@@ -194,6 +195,7 @@ func (h *Handlers) find(byID bool, name string, id catalog.TopicID, part int32) 
 	if t, ok := h.Metadata.Image().Topic(name); ok {
 		return nil, h.elsewhere(err, catalog.PartitionID{Topic: t.ID, Partition: part})
 	}
+	h.Metadata.Hurry()
 	return nil, err
 }
 

@@ -16,6 +16,9 @@ import (
 // PullInterval is how often the catalog is asked for changes (R12).
 const PullInterval = 250 * time.Millisecond
 
+// hurriedInterval is the least time between pulls that Hurry causes.
+const hurriedInterval = 50 * time.Millisecond
+
 // Source is where changes come from: the catalog.
 type Source interface {
 	// Pull is catalog.States.Pull.
@@ -36,13 +39,15 @@ type Follower struct {
 	lastPull atomic.Int64 // monotonic nanoseconds since start of the last successful pull
 	started  time.Time
 
-	mu sync.Mutex // one pull at a time
+	hurry chan struct{}
+	mu    sync.Mutex // one pull at a time
 }
 
 // NewFollower returns a follower with an empty image. onChange is called with each new image, one
 // after the other, before Image returns it: what it opens is there when a handler sees the topic.
 func NewFollower(s Source, d *topicconfig.Defaults, onChange func(context.Context, *Image), log *slog.Logger) *Follower {
-	f := &Follower{source: s, defaults: d, log: log, onChange: onChange, started: time.Now()}
+	f := &Follower{source: s, defaults: d, log: log, onChange: onChange, started: time.Now(),
+		hurry: make(chan struct{}, 1)}
 	f.image.Store((&Image{}).apply(catalog.Changes{Full: true}, d))
 	return f
 }
@@ -99,7 +104,16 @@ func (f *Follower) pullRewound(ctx context.Context, im *Image, rewound error) (c
 	return catalog.Changes{}, rewound
 }
 
-// Run pulls every PullInterval until ctx ends. An unreachable catalog is logged once per outage, and so is
+// Hurry makes Run's next pull come soon: a client has named what this broker does not know, perhaps since another one has just
+// created it. It does not wait.
+func (f *Follower) Hurry() {
+	select {
+	case f.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// Run pulls every PullInterval, and sooner where Hurry asks for it, until ctx ends. An unreachable catalog is logged once per outage, and so is
 // one that has gone back in time.
 func (f *Follower) Run(ctx context.Context) error {
 	tick := time.NewTicker(PullInterval)
@@ -110,6 +124,14 @@ func (f *Follower) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-f.hurry:
+			if f.Age() < hurriedInterval {
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(hurriedInterval):
+				}
+			}
 		}
 		pullCtx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		err := f.Refresh(pullCtx)
