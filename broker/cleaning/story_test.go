@@ -551,3 +551,19 @@ func (i *island) spoil() []byte {
 	require.NoError(i.t, i.cat.EndJob(i.ctx, j))
 	return bad
 }
+
+// R15: what a broker notes of a swap says which rows it replaces and, if records went, by which they were judged.
+func TestH3_ASwapIsNotedWithWhatItReplacedAndWhatItWasJudgedBy(t *testing.T) {
+	i := story(t)
+	i.policy.ObjectBytes = 1
+	i.object("a=1", "b=1")
+	i.object("c=1")
+	i.object("a=2")
+	before := i.rows()
+	i.noted = nil
+	i.compacts("b=1 | c=1 | a=2")
+	require.Len(t, i.noted, 1)
+	require.Equal(t, i.rows()[0].Attempt, i.noted[0].Attempt)
+	require.Equal(t, []string{before[0].Attempt}, i.noted[0].Replaced)
+	require.Equal(t, before[2].Next, i.noted[0].Relies)
+}

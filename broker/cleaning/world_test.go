@@ -37,6 +37,17 @@ type sea struct {
 	id   catalog.ClusterRow
 	inc  catalog.Incarnation
 	now  int64
+
+	mu    sync.Mutex // guards noted
+	noted []catalog.Publication
+}
+
+// Note implements tiering.Journal.
+func (s *sea) Note(row catalog.Publication) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noted = append(s.noted, row)
+	return nil
 }
 
 func newSea(t testing.TB) *sea {
@@ -55,7 +66,7 @@ func newSea(t testing.TB) *sea {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, chunks.Close()) })
 	s.tier, err = tiering.Open(ctx, tiering.Options{
-		Store: &shore{s, s.disk}, Catalog: &deeds{s.cat, s}, Cache: chunks, Cluster: s.id.ID, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Store: &shore{s, s.disk}, Catalog: &deeds{s.cat, s}, Cache: chunks, Cluster: s.id.ID, Journal: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.tier.Close()) })
