@@ -157,6 +157,9 @@ func stamp(req *AppendRequest, next record.Offset) {
 
 // writeLocked writes the batches in runs that each lie in one segment.
 func (l *Log) writeLocked(req *AppendRequest, base record.Offset, config *Config) error {
+	if err := l.readyLocked(); err != nil {
+		return err
+	}
 	batches, summaries := req.Batches, req.Summaries
 	for len(summaries) > 0 {
 		if err := l.makeRoomLocked(&summaries[0].Header, config); err != nil {

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tidemark/hotlog/disk"
-	"tidemark/record"
 )
 
 // closeTogether is the number of logs from which on closing them syncs the file system as a whole; what
@@ -19,20 +18,24 @@ const closeTogether = 64
 // does after SIGKILL: cheaper than the small files that would spare it.
 const scanFree = 16 << 10
 
-// FS is the file system that this directory's logs are to be opened with, for CloseLogs to be able to sync
-// them together.
-func (d *DataDir) FS() disk.FS { return d.fs }
-
-// CloseLogs closes the logs of this directory as each one's Close would. Where they are many it asks for three
+// CloseLogs closes the logs of this directory, opened by OpenLog, as each one's Close would, and writes down what they know,
+// so that the next process need not read them. Where they are many it asks for three
 // syncs of the file system instead of some fsyncs a log: the data; what a start relies on; the recovery points,
 // which may only be durable after both. Nobody may append meanwhile. Errors: those of Close.
 func (d *DataDir) CloseLogs(logs []*Log) error {
 	if len(logs) < closeTogether || d.fs.SyncAll(d.path) != nil {
-		return each(logs, (*Log).Close)
+		err := each(logs, (*Log).Close)
+		if err == nil {
+			d.storeKnown(logs)
+		}
+		return err
 	}
 	c := closers{dir: d}
 	for _, l := range logs {
 		l.closing.Do(func() { c.logs = append(c.logs, &closer{log: l}) })
+	}
+	if len(c.logs) == 0 {
+		return each(logs, (*Log).Close)
 	}
 	return errors.Join(c.close(), each(logs, (*Log).Close))
 }
@@ -82,6 +85,13 @@ func (c *closers) write() error {
 		return errors.Join(states, err)
 	}
 	points := each(c.logs, (*closer).writePoint)
+	if states == nil && points == nil {
+		logs := make([]*Log, len(c.logs))
+		for i, x := range c.logs {
+			logs[i] = x.log
+		}
+		c.dir.storeKnown(logs)
+	}
 	return errors.Join(states, points, c.dir.fs.SyncAll(c.dir.path))
 }
 
@@ -102,7 +112,7 @@ func (x *closer) writeState() error {
 		}
 	}
 	if l.wantsSnapshot() {
-		if err := l.writeSnapshot(record.Offset(l.end.Load()), l.state.AppendTo(nil)); err != nil {
+		if err := l.writeLastState(); err != nil {
 			return l.retriable("write producer state", err)
 		}
 	}
@@ -111,7 +121,11 @@ func (x *closer) writeState() error {
 }
 
 func (x *closer) writePoint() error {
-	if !x.news || x.log.Failed() != nil {
+	if x.log.Failed() != nil {
+		return nil
+	}
+	if !x.news {
+		x.log.settled = true
 		return nil
 	}
 	// In place: 44 bytes are whole or, by their checksum, nothing, and a name that is made and renamed costs
@@ -120,11 +134,11 @@ func (x *closer) writePoint() error {
 	if err := disk.Overwrite(x.log.fs, name, disk.Seal(pointKind, x.point.encode())); err != nil {
 		return x.log.retriable("write recovery point", err)
 	}
-	x.log.stored = x.point
+	x.log.stored, x.log.settled = x.point, true
 	return nil
 }
 
-// isSmall says if the log is one segment of at most scanFree bytes.
+// isSmall says if the log is one segment of at most scanFree bytes whose beginning is on the disk.
 func (l *Log) isSmall() bool {
-	return len(*l.segs.Load()) == 1 && l.active.extent().size <= scanFree
+	return len(*l.segs.Load()) == 1 && l.active.snapshot == nil && l.active.extent().size <= scanFree
 }

@@ -24,11 +24,11 @@ func many(t *testing.T, path string, fs *disktest.FS, n int) (*DataDir, []*Log) 
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	logs := make([]*Log, n)
 	for i := range logs {
-		o := Options{Dir: d.Path([16]byte{1}, int32(i)), Config: DefaultConfig(), FS: d.FS()}
+		o := Options{Config: DefaultConfig()}
 		if i%8 > 3 {
 			o = small(o) // some segments are sealed, and flushed by that
 		}
-		logs[i], err = Open(context.Background(), o)
+		logs[i], err = d.OpenLog(context.Background(), [16]byte{1}, int32(i), o)
 		require.NoError(t, err)
 		for j := range i % 4 * 5 {
 			add(t, logs[i], plain(1, int64(j)))
@@ -52,7 +52,14 @@ func TestManyLogsCloseWithFewSyncs(t *testing.T) {
 	require.Equal(t, 4, strings.Count(trace, "\nsyncall"))
 	require.Zero(t, strings.Count(trace, "\nsync "), "no file of its own")
 	require.Zero(t, strings.Count(trace, "\nsyncdir"))
+	require.Equal(t, 1, strings.Count(trace, "to logs"))
+	known, err := os.ReadFile(d.file(logsName))
+	require.NoError(t, err)
+	require.Greater(t, len(known), closeTogether*knownSegment)
 	require.NoError(t, d.CloseLogs(logs), "idempotent")
+	again, err := os.ReadFile(d.file(logsName))
+	require.NoError(t, err)
+	require.Equal(t, known, again)
 	for i := range logs {
 		l := open(t, Options{Dir: d.Path([16]byte{1}, int32(i)), Config: DefaultConfig()})
 		require.EqualValues(t, ends(i), l.Bounds().End)

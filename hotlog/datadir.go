@@ -2,12 +2,14 @@ package hotlog
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,7 @@ import (
 //	identity      int32 broker id, then the cluster id's text
 //	incarnation   int64 incarnation, then the kernel boot id's text
 //	clean         empty: the last process closed every log (H4)
+//	logs          what each log knew when it was closed; read and removed at start
 //	failed        empty: a write or fsync failed (H28)
 //	reserve       ballast, given back when the disk is full (H18)
 //	probe         the lease gate's small synced write (H28)
@@ -32,6 +35,7 @@ const (
 	identityName    = "identity"
 	incarnationName = "incarnation"
 	cleanName       = "clean"
+	logsName        = "logs"
 	failedName      = "failed"
 	reserveName     = "reserve"
 	probeName       = "probe"
@@ -69,9 +73,10 @@ type DataDir struct {
 	mu       sync.Mutex
 	identity identity
 	stored   incarnation
-	wasClean bool   // the process before stopped cleanly
-	failed   bool   // a write failed, in this life or the one before
-	probing  *probe // a write that has not come back
+	wasClean bool                    // the process before stopped cleanly
+	failed   bool                    // a write failed, in this life or the one before
+	probing  *probe                  // a write that has not come back
+	known    map[partitionKey][]byte // what the clean stop left of logs that have not been opened since
 	closed   bool
 
 	probes    sync.WaitGroup
@@ -143,8 +148,13 @@ func (d *DataDir) load() error {
 	if _, err := disk.ReadSealed(d.file(cleanName), markKind); err == nil {
 		d.wasClean = true
 	}
-	if err := disk.RemoveIfThere(d.fs, d.file(cleanName)); err != nil {
-		return err
+	if d.wasClean && !d.failed {
+		d.readKnown()
+	}
+	for _, name := range []string{cleanName, logsName} {
+		if err := disk.RemoveIfThere(d.fs, d.file(name)); err != nil {
+			return err
+		}
 	}
 	if err := d.emptyTrash(); err != nil {
 		d.logger.Warn("trash stays", "dir", d.path, "err", err)
@@ -251,7 +261,7 @@ func (d *DataDir) Close() error {
 }
 
 // hexOf is a topic id as directory names have it.
-func hexOf(topic [16]byte) string { return fmt.Sprintf("%x", topic[:]) }
+func hexOf(topic [16]byte) string { return hex.EncodeToString(topic[:]) }
 
 // splitDirName takes "<32 hex digits>-<partition>" apart.
 func splitDirName(name string) (topic [16]byte, partition int32, ok bool) {
@@ -259,14 +269,12 @@ func splitDirName(name string) (topic [16]byte, partition int32, ok bool) {
 	if !found || len(id) != 32 {
 		return topic, 0, false
 	}
-	var p int32
-	if _, err := fmt.Sscanf(number, "%d", &p); err != nil || fmt.Sprint(p) != number || p < 0 {
+	p, err := strconv.ParseInt(number, 10, 32)
+	if err != nil || p < 0 || strconv.FormatInt(p, 10) != number {
 		return topic, 0, false
 	}
-	for i := range topic {
-		if _, err := fmt.Sscanf(id[2*i:2*i+2], "%02x", &topic[i]); err != nil {
-			return topic, 0, false
-		}
+	if _, err := hex.Decode(topic[:], []byte(id)); err != nil {
+		return topic, 0, false
 	}
-	return topic, p, hexOf(topic) == id
+	return topic, int32(p), hexOf(topic) == id
 }

@@ -16,6 +16,9 @@ var (
 	// ErrFailed: an earlier write or fsync failed, or the files cannot be trusted.
 	// The partition resigns; only a new process may open the log again (H28).
 	ErrFailed = errors.New("hotlog: the log has failed and is not touched again")
+	// ErrNoFiles: the process has no descriptor, or no memory, to open the log's file with. Nothing has happened; it
+	// may be tried again.
+	ErrNoFiles = errors.New("hotlog: no descriptor left to open the log with")
 	// ErrClosed: the log was closed.
 	ErrClosed = errors.New("hotlog: the log is closed")
 	// ErrNotNext: a follower's batch does not begin at the log's end; the replica

@@ -4,15 +4,17 @@ import "sync"
 
 // FileLimit bounds, over all logs that share it, the file reads in flight (each
 // may hold an operating-system thread: P4) and the sealed segments whose files
-// and indexes are kept open. An active segment's file is always open.
+// and indexes are kept open. An active segment's file is open from its first use
+// until Rest finds it idle.
 type FileLimit struct {
 	reads chan struct{}
 	syncs chan struct{} // background flushes, so that they never fill the reads
 
 	mu   sync.Mutex
 	max  int
-	ring []*seg // the open sealed segments
-	hand int    // of the clock that picks who goes
+	ring []*seg            // the open sealed segments
+	hand int               // of the clock that picks who goes
+	open map[*seg]struct{} // the open active segments
 }
 
 // NewFileLimit returns a limit of reads in flight and of open sealed segments,
@@ -22,6 +24,7 @@ func NewFileLimit(reads, openSegments int) *FileLimit {
 		reads: make(chan struct{}, max(1, reads)),
 		syncs: make(chan struct{}, max(1, reads/2)),
 		max:   max(1, openSegments),
+		open:  map[*seg]struct{}{},
 	}
 }
 

@@ -110,6 +110,7 @@ func (l *Log) syncPlan(p flushPlan) error {
 		if err := l.syncData(s); err != nil {
 			return err
 		}
+		l.unpinSynced(s)
 	}
 	if p.txns {
 		if err := l.writeTxns(p.end); err != nil {
@@ -151,6 +152,16 @@ func (l *Log) syncData(s *seg) error {
 	return nil
 }
 
+// unpinSynced gives the file of a sealed segment to FileLimit once nothing in it waits for a sync: of a file that is
+// closed before, the kernel may forget that a write failed (H28).
+func (l *Log) unpinSynced(s *seg) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s != l.active && !s.dirty {
+		s.unpin(l.files)
+	}
+}
+
 // retriable passes a full disk on and makes anything else the log's failure.
 func (l *Log) retriable(doing string, err error) error {
 	if disk.IsFull(err) {
@@ -182,8 +193,7 @@ func (l *Log) storeHeld(p flushPlan) error {
 // pointOf is the recovery point that the plan reaches, and whether it, or what belongs to it, is not stored yet.
 func (l *Log) pointOf(p flushPlan) (recoveryPoint, bool) {
 	point := recoveryPoint{offset: p.end, base: p.active.base, size: p.size, firstWall: p.active.firstWall.Load()}
-	same := l.stored == point && l.savedTo.valid && slices.Equal(l.savedTo.history.Entries(), p.epochs.Entries())
-	return point, !same
+	return point, l.stored != point || !l.savedTo.is(p.epochs)
 }
 
 // storeState writes what a recovery point relies on.
@@ -209,7 +219,7 @@ func (l *Log) storePoint(p recoveryPoint) error {
 }
 
 func (l *Log) saveEpochs(history record.EpochHistory) error {
-	if l.savedTo.valid && slices.Equal(l.savedTo.history.Entries(), history.Entries()) {
+	if l.savedTo.is(history) {
 		return nil
 	}
 	payload := disk.Seal(epochsKind, history.AppendTo(nil))
@@ -279,6 +289,9 @@ func (l *Log) writeIndexes() error {
 }
 
 func (l *Log) writeIndex(s *seg) error {
+	if stored, err := l.indexIsStored(s); stored || err != nil {
+		return err
+	}
 	s.extentMu.RLock()
 	sealed := s.sealed.Load()
 	x := *s.index // entries are only ever appended: the copy is a snapshot
@@ -309,6 +322,23 @@ func (l *Log) writeIndex(s *seg) error {
 		s.extentMu.Unlock()
 	}
 	return nil
+}
+
+// indexIsStored says if the segment has not been used since the clean stop, whose index files have all of it. If they
+// do not it is loaded, to be written.
+func (l *Log) indexIsStored(s *seg) (bool, error) {
+	l.mu.Lock()
+	unused, stale := s.index == nil, s.stale
+	l.mu.Unlock()
+	if !unused || !stale {
+		return unused, nil
+	}
+	h, err := s.acquire(l.files)
+	if err != nil {
+		return false, err
+	}
+	defer h.release()
+	return false, l.wake(s, h)
 }
 
 // cutStale takes what an earlier life of the segment, since truncated or scanned

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,7 @@ type Log struct {
 	stored     recoveryPoint // guarded by flushTurn: what the file says
 	savedTo    storedEpochs  // guarded by flushTurn
 	snapshotAt record.Offset // guarded by flushTurn: the last Close's producer state; NoOffset if none
+	settled    bool          // guarded by flushTurn: closed, and all that it knows is on the disk or in a state file
 	closing    sync.Once
 	closeErr   error
 	work       sync.WaitGroup // background flushes
@@ -65,6 +67,10 @@ type Log struct {
 type storedEpochs struct {
 	valid   bool
 	history record.EpochHistory
+}
+
+func (e storedEpochs) is(history record.EpochHistory) bool {
+	return e.valid && slices.Equal(e.history.Entries(), history.Entries())
 }
 
 // Recovery says what Open had to do.
@@ -199,6 +205,7 @@ func (l *Log) Close() error {
 		l.endWrites()
 		if l.Failed() == nil {
 			l.closeErr = l.settleHeld()
+			l.settled = l.closeErr == nil
 		}
 		l.letGo()
 	})
@@ -231,8 +238,17 @@ func (l *Log) settleHeld() error {
 	if !l.wantsSnapshot() {
 		return nil
 	}
-	err := l.writeSnapshot(record.Offset(l.end.Load()), l.state.AppendTo(nil))
-	return errors.Join(err, l.fs.SyncDir(l.dir))
+	return errors.Join(l.writeLastState(), l.fs.SyncDir(l.dir))
+}
+
+// writeLastState writes the producer state at the end of a log that is closed.
+func (l *Log) writeLastState() error {
+	end := record.Offset(l.end.Load())
+	err := l.writeSnapshot(end, l.state.AppendTo(nil))
+	if err == nil {
+		l.snapshotAt = end
+	}
+	return err
 }
 
 // wantsSnapshot says if the producer state at the log's end is in no file.

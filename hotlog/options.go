@@ -84,6 +84,8 @@ type Options struct {
 	Files *FileLimit
 	// FS is the file system; nil: the real one.
 	FS disk.FS
+
+	known []byte // what the last clean stop says of the log, if anything ([DataDir.OpenLog])
 }
 
 // Validate reports every fault.

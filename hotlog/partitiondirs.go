@@ -55,6 +55,7 @@ func (d *DataDir) Remove(topic [16]byte, partition int32) error {
 	if err := d.fs.MakeDir(trash); err != nil {
 		return err
 	}
+	d.takeKnown(topic, partition)
 	to := filepath.Join(trash, filepath.Base(from)+"."+strconv.FormatInt(d.wall().UnixNano(), 36))
 	err := d.fs.Rename(from, to)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,6 +104,7 @@ func (d *DataDir) SetAside(p PartitionDir) error {
 	if err := d.fs.MakeDir(stray); err != nil {
 		return err
 	}
+	d.takeKnown(p.Topic, p.Partition)
 	name := fmt.Sprintf("%s.%d", filepath.Base(p.Path), d.wall().UnixMilli())
 	if err := d.fs.Rename(p.Path, filepath.Join(stray, name)); err != nil {
 		return fmt.Errorf("set aside: %w", err)

@@ -15,8 +15,9 @@ import (
 	"tidemark/record/producer"
 )
 
-// Open recovers the log in o.Dir, which is made if absent: ready or nothing. After
-// a clean stop it reads a few small files; else it checks every batch from the
+// Open recovers the log in o.Dir, which is made if absent: ready or nothing. What
+// [DataDir.CloseLogs] wrote of the log spares it all reading; after another clean
+// stop it reads a few small files; else it checks every batch from the
 // recovery point's segment on, cuts what follows the last good one, and makes the
 // indexes again. It needs no disk space unless the log is new. ctx ends a long
 // scan.
@@ -25,12 +26,10 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, fmt.Errorf("hotlog: options: %w", err)
 	}
 	o = o.withDefaults()
-	l := &Log{
-		dir: o.Dir, fs: o.FS, clock: o.Clock, logger: o.Logger, files: o.Files,
-		flushTurn: make(chan struct{}, 1), snapshotAt: record.NoOffset,
+	if l := openKnown(o); l != nil {
+		return l, nil
 	}
-	l.config.Store(&o.Config)
-	l.epochs.Store(&record.EpochHistory{})
+	l := newLog(o)
 	err := l.open(ctx)
 	if b := l.Bounds(); err == nil && b.Acked < b.End {
 		// What a scan found counts only once it is synced, and no append may ever come to do that.
@@ -45,6 +44,16 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, fmt.Errorf("open log %s: %w", o.Dir, err)
 	}
 	return l, nil
+}
+
+func newLog(o Options) *Log {
+	l := &Log{
+		dir: o.Dir, fs: o.FS, clock: o.Clock, logger: o.Logger, files: o.Files,
+		flushTurn: make(chan struct{}, 1), snapshotAt: record.NoOffset,
+	}
+	l.config.Store(&o.Config)
+	l.epochs.Store(&record.EpochHistory{})
+	return l
 }
 
 func (l *Log) open(ctx context.Context) error {

@@ -23,6 +23,9 @@ func (l *Log) Roll(reason RollReason) error {
 	if l.active.extent().size == 0 {
 		return nil
 	}
+	if err := l.readyLocked(); err != nil {
+		return err
+	}
 	return l.rollLocked(reason)
 }
 
@@ -42,7 +45,9 @@ func (l *Log) rollLocked(reason RollReason) error {
 	old.extentMu.Unlock()
 	old.sealed.Store(true)
 	l.publishLocked(append(append([]*seg(nil), *l.segs.Load()...), fresh))
-	old.unpin(l.files)
+	if !old.dirty { // else the flush that has synced it does
+		old.unpin(l.files)
+	}
 	l.logger.Debug("segment rolled", "dir", l.dir, "base", end, "reason", string(reason))
 	l.wakeLocked()
 	return nil
@@ -56,7 +61,7 @@ func (l *Log) createLocked(base record.Offset) (*seg, error) {
 		if disk.IsFull(err) {
 			return nil, fmt.Errorf("%w: %s: %w", ErrDiskFull, l.dir, err)
 		}
-		return nil, l.fail("create segment", err)
+		return nil, l.cannotOpen("create segment", err)
 	}
 	l.newNames = true
 	return s, nil

@@ -99,7 +99,8 @@ func (r *recovery) drop(i int, why string) error {
 	return err
 }
 
-// finish publishes what was recovered and opens the last segment for appends.
+// finish publishes what was recovered. The last segment's file is opened by the first who uses it, unless it has bytes
+// that no fsync has covered.
 func (r *recovery) finish() error {
 	l := r.log
 	last := r.segs[len(r.segs)-1]
@@ -114,13 +115,16 @@ func (r *recovery) finish() error {
 		}
 		if s.firstWall.Load() != 0 {
 			s.firstWall.Store(r.firstAppend(s))
-			age := max(0, l.clock.Wall().UnixMilli()-s.firstWall.Load())
-			s.firstMono.Store(l.monoNow() - age*1e6)
+			l.reckonAge(s)
 		}
 	}
 	l.files.forget(last)
-	if err := last.openActive(0); err != nil {
-		return err
+	last.shut()
+	last.pinned = true
+	if last.dirty {
+		if err := last.openActive(0); err != nil {
+			return err
+		}
 	}
 	l.segs.Store(&r.segs)
 	l.active = last
@@ -140,6 +144,12 @@ func (r *recovery) finish() error {
 		l.wakeLocked()
 	}
 	return nil
+}
+
+// reckonAge puts the wall time of a segment's first append on the monotonic clock (R13).
+func (l *Log) reckonAge(s *seg) {
+	age := max(0, l.clock.Wall().UnixMilli()-s.firstWall.Load())
+	s.firstMono.Store(l.monoNow() - age*1e6)
 }
 
 // firstAppend is the best that is known of when a segment got its first batch: the

@@ -2,6 +2,7 @@ package hotlog
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,15 +32,18 @@ type seg struct {
 	base record.Offset
 	dir  string
 	fs   disk.FS
+	log  *Log // whose it is
 
 	handleMu sync.Mutex
 	handle   *handle // nil while shut
 	gone     bool    // freed: not opened again
-	pinned   bool    // active: not shut to save descriptors
+	pinned   bool    // active: shut by Log.rest alone
 
 	extentMu sync.RWMutex
 	ext      extent
-	index    *segment.Index // nil once the files have all of it
+	// index is nil once the files have all of it, and of an active segment that has not been used since a clean
+	// stop (Log.readyLocked).
+	index *segment.Index
 
 	sealed    atomic.Bool
 	firstMono atomic.Int64 // of the first append, Clock.Mono in ns
@@ -50,13 +54,14 @@ type seg struct {
 	dirty    bool   // has bytes that no fsync has covered
 	snapshot []byte // producer state at base that is not on disk yet
 
-	// Guarded by the log's flush turn.
+	// Guarded by the log's flush turn; while the index of the active segment is nil by the append lock.
 	onDisk  written
 	settled bool // sealed, and all of its files are synced
 	stale   bool // the index files may hold more than onDisk says
 
 	// Guarded by FileLimit.
 	admitted bool
+	lastUse  time.Duration // of an active segment, as Rest saw it
 	used     atomic.Bool
 }
 
@@ -66,15 +71,16 @@ type written struct{ offsets, times, txns int }
 // handle is an open .log file. The segment holds one reference while it is open,
 // every section one; the last one closes it.
 type handle struct {
-	file disk.File
-	refs atomic.Int32
+	file     disk.File
+	writable bool
+	refs     atomic.Int32
 
 	indexMu sync.Mutex
 	index   *segment.Index // of a sealed segment, loaded at the first search
 }
 
-func newHandle(f disk.File) *handle {
-	h := &handle{file: f}
+func newHandle(f disk.File, writable bool) *handle {
+	h := &handle{file: f, writable: writable}
 	h.refs.Store(1)
 	return h
 }
@@ -87,7 +93,7 @@ func (h *handle) release() {
 }
 
 func newSeg(l *Log, base record.Offset) *seg {
-	s := &seg{base: base, dir: l.dir, fs: l.fs}
+	s := &seg{base: base, dir: l.dir, fs: l.fs, log: l}
 	s.ext = extent{next: base, peak: segment.NoPeak(base), lastBase: base}
 	s.index = &segment.Index{Base: base}
 	return s
@@ -111,12 +117,32 @@ func (s *seg) openActive(flag int) error {
 	}
 	s.handleMu.Lock()
 	old := s.handle
-	s.handle, s.pinned = newHandle(f), true
+	s.handle, s.pinned = newHandle(f, true), true
 	s.handleMu.Unlock()
 	if old != nil {
 		old.release()
 	}
+	s.log.files.awake(s)
 	return nil
+}
+
+// writable opens the file that appends go through, if it is not open. Under the append lock, which keeps it open.
+func (s *seg) writable() error {
+	s.handleMu.Lock()
+	open := s.handle != nil && s.handle.writable
+	s.handleMu.Unlock()
+	if !open {
+		return s.openActive(0)
+	}
+	s.touch()
+	return nil
+}
+
+// touch notes that the file is used.
+func (s *seg) touch() {
+	if !s.used.Load() {
+		s.used.Store(true)
+	}
 }
 
 // acquire returns the open file with a reference for the caller. A segment that
@@ -126,18 +152,28 @@ func (s *seg) acquire(files *FileLimit) (*handle, error) {
 		if gone {
 			return nil, ErrBelowLocal
 		}
-		s.used.Store(true)
+		s.touch()
 		return h, nil
 	}
-	f, err := s.fs.Open(s.path(segment.LogSuffix), os.O_RDONLY)
+	flag := os.O_RDONLY
+	if !s.sealed.Load() {
+		flag = os.O_RDWR // an append may find it
+	}
+	f, err := s.fs.Open(s.path(segment.LogSuffix), flag)
 	if err != nil {
 		if _, gone := s.current(); gone || errors.Is(err, fs.ErrNotExist) {
 			return nil, ErrBelowLocal
 		}
+		if passes(err) {
+			err = fmt.Errorf("%w: %w", ErrNoFiles, err)
+		}
 		return nil, err
 	}
-	h, mine := s.install(newHandle(f))
-	if mine {
+	h, mine, pinned := s.install(newHandle(f, flag == os.O_RDWR))
+	switch {
+	case mine && pinned:
+		files.awake(s)
+	case mine:
 		files.admit(s)
 	}
 	return h, nil
@@ -154,37 +190,46 @@ func (s *seg) current() (*handle, bool) {
 }
 
 // install keeps h open for others, unless somebody was faster or the segment went.
-func (s *seg) install(h *handle) (*handle, bool) {
+func (s *seg) install(h *handle) (got *handle, mine, pinned bool) {
 	s.handleMu.Lock()
 	defer s.handleMu.Unlock()
 	switch {
 	case s.gone:
-		return h, false
+		return h, false, false
 	case s.handle != nil:
 		h.release()
 		s.handle.refs.Add(1)
-		return s.handle, false
+		return s.handle, false, false
 	}
 	h.refs.Add(1)
 	s.handle = h
-	return h, true
+	return h, true, s.pinned
 }
 
-// unpin lets FileLimit close the segment: it is sealed.
+// unpin lets FileLimit close the segment: it is sealed and synced.
 func (s *seg) unpin(files *FileLimit) {
+	files.asleep(s)
 	s.handleMu.Lock()
+	pinned := s.pinned
 	s.pinned = false
 	s.handleMu.Unlock()
-	files.admit(s)
+	if pinned {
+		files.admit(s)
+	}
 }
 
-// shut closes the file once its readers are done; the next reader opens it again.
+// shut closes the file once its readers are done, unless it is the active one's; the next reader opens it again.
 func (s *seg) shut() {
 	s.handleMu.Lock()
 	if s.pinned {
 		s.handleMu.Unlock()
 		return
 	}
+	s.dropHandle()
+}
+
+// dropHandle takes the handle away and ends the lock that the caller holds.
+func (s *seg) dropHandle() {
 	h := s.handle
 	s.handle = nil
 	s.handleMu.Unlock()
@@ -196,6 +241,7 @@ func (s *seg) shut() {
 // retire shuts the segment for ever.
 func (s *seg) retire(files *FileLimit) {
 	files.forget(s)
+	files.asleep(s)
 	s.handleMu.Lock()
 	s.gone, s.pinned = true, false
 	s.handleMu.Unlock()
@@ -212,6 +258,12 @@ func (s *seg) search(h *handle, f func(*segment.Index)) error {
 	}
 	ext := s.ext
 	s.extentMu.RUnlock()
+	if !s.sealed.Load() {
+		if err := s.log.wake(s, h); err != nil {
+			return err
+		}
+		return s.search(h, f)
+	}
 	h.indexMu.Lock()
 	defer h.indexMu.Unlock()
 	if h.index == nil {

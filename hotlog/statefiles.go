@@ -65,8 +65,12 @@ func readPoint(dir string) (recoveryPoint, error) {
 	if len(b) != pointSize {
 		return noPoint, fmt.Errorf("%w: recovery point of %d bytes", disk.ErrDamaged, len(b))
 	}
+	return decodePoint(b), nil
+}
+
+func decodePoint(b []byte) recoveryPoint {
 	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
-	return recoveryPoint{record.Offset(at(0)), record.Offset(at(1)), at(2), at(3)}, nil
+	return recoveryPoint{record.Offset(at(0)), record.Offset(at(1)), at(2), at(3)}
 }
 
 func readEpochs(dir string) (record.EpochHistory, error) {

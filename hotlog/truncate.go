@@ -33,6 +33,9 @@ func (l *Log) TruncateTo(to record.Offset) error {
 	if to < record.Offset(l.start.Load()) {
 		return fmt.Errorf("%w: %s: truncate to %d, local start %d", ErrBelowLocal, l.dir, to, l.start.Load())
 	}
+	if err := l.readyLocked(); err != nil {
+		return err
+	}
 	segs := *l.segs.Load()
 	s := segs[find(segs, to)]
 	cut, err := l.cutPoint(s, to)

@@ -99,6 +99,7 @@ type Tier struct {
 type Disk struct {
 	FileReads            int           `env:"FILE_READS" envDefault:"64" min:"1" max:"5000" doc:"File reads in progress; each may block a thread."`
 	OpenSegments         int           `env:"OPEN_SEGMENTS" envDefault:"1024" min:"16" max:"1000000" doc:"Sealed segments that are kept open for reading."`
+	IdleFile             time.Duration `env:"IDLE_FILE" envDefault:"1m" min:"1s" max:"8760h" doc:"Time without use after which the file of a partition's active segment is synced and closed, until it is used again."`
 	ProduceMark          Bytes         `env:"DISK_PRODUCE_MARK" envDefault:"1GiB" min:"0" max:"1PiB" doc:"Free space of the data folder's disk below which clients' produce is refused and active segments are sealed early. 0: never."`
 	AppendMark           Bytes         `env:"DISK_APPEND_MARK" envDefault:"256MiB" min:"0" max:"1PiB" doc:"Free space below which nothing at all is appended. Below TIDEMARK_DISK_PRODUCE_MARK. 0: never."`
 	Reserve              Bytes         `env:"DISK_RESERVE" envDefault:"64MiB" min:"0" max:"1PiB" doc:"Size of the file reserve in the data folder, at most a fiftieth of the disk: space that is given back when the disk is full, so that a start, and what makes data leave, can still write. 0: none."`

@@ -52,6 +52,7 @@ var codes = []struct {
 
 	{hotlog.ErrDiskFull, kerr.KafkaStorageError},
 	{hotlog.ErrFailed, kerr.KafkaStorageError},
+	{hotlog.ErrNoFiles, kerr.KafkaStorageError},
 	{hotlog.ErrClosed, kerr.NotLeaderForPartition},
 
 	{topicconfig.ErrInvalid, kerr.InvalidConfig},

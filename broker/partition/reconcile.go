@@ -183,11 +183,10 @@ func (s *Set) openOne(ctx context.Context, w wanted) (p *Partition, opened bool,
 	if err := s.bringBack(w.row.ID); err != nil {
 		return nil, false, fmt.Errorf("open the local log: %w", err)
 	}
-	l, err := hotlog.Open(ctx, hotlog.Options{
-		Dir:    s.opts.Data.Path(w.row.ID.Topic, w.row.ID.Partition),
+	l, err := s.opts.Data.OpenLog(ctx, w.row.ID.Topic, w.row.ID.Partition, hotlog.Options{
 		Config: s.logConfig(w.topic.Effective),
 		Clock:  hotlog.Clock{Wall: s.env.wall, Mono: s.env.mono},
-		Logger: out, Files: s.opts.Files, FS: s.opts.Data.FS(),
+		Logger: out, Files: s.opts.Files,
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("open the local log: %w", err)

@@ -31,6 +31,8 @@ type SetOptions struct {
 	Catalog Catalog
 	Tier    *tiering.Tier
 	Files   *hotlog.FileLimit
+	// IdleFile is how long the file of an active segment stays open without use; 0: for ever.
+	IdleFile time.Duration
 
 	// InterBroker names the listener at which brokers reach each other.
 	InterBroker string
@@ -203,6 +205,7 @@ func (s *Set) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runLocal(ctx) })
 	g.Go(func() error { return s.runFlushes(ctx) })
+	g.Go(func() error { return s.runRests(ctx) })
 	g.Go(func() error { return s.runRetention(ctx) })
 	g.Go(func() error { return s.pool.Run(ctx) })
 	g.Go(func() error { return s.runISR(ctx) })
