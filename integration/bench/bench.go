@@ -39,10 +39,14 @@ func prepare(s settings) (*bench, error) {
 			b.rows = append(b.rows, r)
 		}
 	}
+	b.report.only = b.compacts() && len(b.rows) == 0 && !s.Rows.MatchString(partRecovery) && !s.Rows.MatchString(partCold)
+	var err error
+	if b.ballast, err = newBallast(s.Dir); err != nil || b.report.only {
+		return b, err
+	}
 	if _, err := buildDriver(s.Dir); err != nil {
 		return nil, err
 	}
-	var err error
 	if b.jars, err = jars(s); err != nil {
 		return nil, err
 	}
@@ -63,9 +67,11 @@ func prepare(s settings) (*bench, error) {
 			}
 		}
 	}
-	b.ballast, err = newBallast(s.Dir)
-	return b, err
+	return b, nil
 }
+
+// compacts reports whether this run measures the cleaners.
+func (b *bench) compacts() bool { return !b.s.Cluster && b.s.Rows.MatchString(partCompact) }
 
 func (b *bench) payloadFile(size int) string {
 	return filepath.Join(b.s.Dir, fmt.Sprint("payload-", size))
@@ -87,6 +93,7 @@ func (b *bench) close() {
 const (
 	partRecovery = "recovery"
 	partCold     = "cold replay"
+	partCompact  = "compaction"
 )
 
 // all measures everything there is to measure.
@@ -110,6 +117,14 @@ func (b *bench) all(ctx context.Context) error {
 		if err := b.cold(ctx); err != nil {
 			b.say("cold replay: %v", err)
 			b.report.ColdFault = err.Error()
+		}
+	}
+	if b.compacts() {
+		if err := b.compaction(ctx); b.report.only && err != nil {
+			return err
+		} else if err != nil {
+			b.say("compaction: %v", err)
+			b.report.Faults = append(b.report.Faults, fmt.Sprintf("%s: %v", partCompact, err))
 		}
 	}
 	return b.rounds(ctx)

@@ -12,6 +12,9 @@
 // Settings are environment variables (settings.go); make bench-compare runs what fits into 45 minutes, make
 // bench-compare-full the whole matrix. The result is docs/benchmarks.md with its plot.
 //
+// BENCH_ROWS=compaction measures nothing but the two log cleaners (compaction.go), into a section of the page; BENCH_STREAM names
+// a stream for them.
+//
 // With BENCH_CLUSTER each of the two is a cluster of three brokers (cluster.go): all replicas of a topic are in sync, and CPU
 // and memory are those of the three processes together. make bench-cluster does it with a Postgres and an S3 server of its own,
 // in 12 minutes; the result is a section of the same page.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -65,6 +66,11 @@ func newKafka(s settings, dir string) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return kafkaPeer(s, dir, jars, "")
+}
+
+// kafkaPeer is newKafka with jars of its own, more properties, and more options of the Java machine.
+func kafkaPeer(s settings, dir, jars, properties string, options ...string) (*peer, error) {
 	n := s.brokers()
 	addresses, err := freePorts(n)
 	if err != nil {
@@ -81,7 +87,7 @@ func newKafka(s settings, dir string) (*peer, error) {
 	folders := make([]string, n)
 	for i := range folders {
 		folders[i] = filepath.Join(dir, strconv.Itoa(i+1))
-		text := fmt.Sprintf(kafkaProperties, addresses[i], controllers[i], filepath.Join(folders[i], "data"), i+1, strings.Join(voters, ","))
+		text := fmt.Sprintf(kafkaProperties, addresses[i], controllers[i], filepath.Join(folders[i], "data"), i+1, strings.Join(voters, ",")) + properties
 		if err := formatKafka(jars, folders[i], text); err != nil {
 			return nil, err
 		}
@@ -91,7 +97,7 @@ func newKafka(s settings, dir string) (*peer, error) {
 		launch: func(*peer) (servers, error) {
 			return start(n, func(i int) (*process, error) {
 				return spawn(filepath.Join(folders[i], "log"), nil, "java",
-					java(jars, kafkaJVM, "kafka.Kafka", filepath.Join(folders[i], propertiesFile))...)
+					java(jars, slices.Concat(kafkaJVM, options), "kafka.Kafka", filepath.Join(folders[i], propertiesFile))...)
 			})
 		},
 	}, nil

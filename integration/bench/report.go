@@ -16,14 +16,17 @@ import (
 // report gathers what was measured.
 type report struct {
 	s      settings
+	only   bool // nothing but compaction is measured: the page keeps the rest
 	Began  time.Time
 	Load   string // load averages of the machine when it began: what else ran
 	Lines  []*line
 	Lives  map[string]*life
 	Cold   *coldResult
 	Beside *besideResult
-	Cut    int // the round in which the time was over; 0: never
-	Faults []string
+	// Compaction is what the cleaners did, a line a stream.
+	Compaction []*compactionLine
+	Cut        int // the round in which the time was over; 0: never
+	Faults     []string
 	// ColdFault says why there is no cold replay.
 	ColdFault string
 }
@@ -126,18 +129,24 @@ func quantileMs(q float64) func(measure) float64 {
 	}
 }
 
-// write writes the page, its plot and the raw figures beside it; of clusters, their section of the page.
+// write writes the page, its plot and the raw figures beside it; of clusters or compaction alone, their section of the page.
 func (r *report) write(page string) error {
 	base := strings.TrimSuffix(page, filepath.Ext(page))
 	old, err := os.ReadFile(page)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if r.only {
+		if err := r.writeRaw(base + "-compaction.json"); err != nil {
+			return err
+		}
+		return os.WriteFile(page, []byte(withSection(string(old), compactionSection, r.compaction())), 0o644)
+	}
 	if r.s.Cluster {
 		if err := r.writeRaw(base + "-cluster.json"); err != nil {
 			return err
 		}
-		return os.WriteFile(page, []byte(withSection(string(old), r.cluster())), 0o644)
+		return os.WriteFile(page, []byte(withSection(string(old), clusterSection, r.cluster())), 0o644)
 	}
 	if err := os.WriteFile(base+".svg", []byte(r.plot()), 0o644); err != nil {
 		return err
@@ -145,7 +154,11 @@ func (r *report) write(page string) error {
 	if err := r.writeRaw(base + ".json"); err != nil {
 		return err
 	}
-	text := withSection(r.markdown(filepath.Base(base)+".svg"), section(string(old)))
+	text := r.markdown(filepath.Base(base) + ".svg")
+	for _, name := range []string{clusterSection, compactionSection} {
+		text = withSection(text, name, section(string(old), name))
+	}
+	text = withSection(text, compactionSection, r.compaction())
 	return os.WriteFile(page, []byte(text), 0o644)
 }
 

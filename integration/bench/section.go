@@ -6,17 +6,20 @@ import (
 	"strings"
 )
 
-// The clusters' section of the page stands between these lines. A run of one broker each leaves it as it is, and a run of
-// clusters changes nothing else.
+// Sections of the page that runs of their own write, by the names in the lines that they stand between. A run that does not
+// measure one leaves it as it is, and a run of one alone changes nothing else.
 const (
-	sectionBegin = "<!-- make bench-cluster -->"
-	sectionEnd   = "<!-- end of make bench-cluster -->"
+	clusterSection    = "make bench-cluster"
+	compactionSection = "compaction"
 )
 
-// section is the clusters' section of a page, without its marks; empty if it has none.
-func section(page string) string {
-	_, rest, _ := strings.Cut(page, sectionBegin+"\n")
-	text, _, whole := strings.Cut(rest, sectionEnd)
+func sectionBegin(name string) string { return "<!-- " + name + " -->\n" }
+func sectionEnd(name string) string   { return "<!-- end of " + name + " -->\n" }
+
+// section is that section of a page, without its marks; empty if it has none.
+func section(page, name string) string {
+	_, rest, _ := strings.Cut(page, sectionBegin(name))
+	text, _, whole := strings.Cut(rest, sectionEnd(name))
 	if !whole {
 		return ""
 	}
@@ -24,13 +27,13 @@ func section(page string) string {
 }
 
 // withSection is a page with that section, in the place of its old one or at its end.
-func withSection(page, text string) string {
+func withSection(page, name, text string) string {
 	if text == "" {
 		return page
 	}
-	marked := sectionBegin + "\n" + text + sectionEnd + "\n"
-	before, rest, _ := strings.Cut(page, sectionBegin+"\n")
-	_, after, _ := strings.Cut(rest, sectionEnd+"\n")
+	marked := sectionBegin(name) + text + sectionEnd(name)
+	before, rest, _ := strings.Cut(page, sectionBegin(name))
+	_, after, _ := strings.Cut(rest, sectionEnd(name))
 	return strings.TrimRight(before, "\n") + "\n\n" + marked + after
 }
 

@@ -23,6 +23,8 @@ type settings struct {
 	Recover  int64          // BENCH_RECOVER_BYTES: data to restart with after SIGKILL (2 GB; full: 20 GB)
 	Hot      int64          // BENCH_HOT_BYTES: data that hot consumers read (1 GB; full: 20 GB)
 	Cold     int64          // BENCH_COLD_BYTES: data of the cold replay (1 GiB; full: 20 GB)
+	Compact  int64          // BENCH_COMPACT_BYTES: data of the larger compaction (512 MiB)
+	Stream   string         // BENCH_STREAM: lines of JSON, by zstd, to compact instead of a generated history (none)
 	Dir      string         // BENCH_DIR: data of both brokers, on the disk to measure (a new temporary folder)
 	Cache    string         // BENCH_CACHE: jars and binaries (~/.cache/tidemark)
 	Out      string         // BENCH_OUT: the page to write (docs/benchmarks.md), of a cluster its section; raw results stand beside it
@@ -50,6 +52,8 @@ func load() (settings, error) {
 	s.Recover = int64(e.number("BENCH_RECOVER_BYTES", data))
 	s.Hot = int64(e.number("BENCH_HOT_BYTES", max(1e9, data-2e9)))
 	s.Cold = int64(e.number("BENCH_COLD_BYTES", max(1<<30, data-2e9)))
+	s.Compact = int64(e.number("BENCH_COMPACT_BYTES", 512<<20))
+	s.Stream = os.Getenv("BENCH_STREAM")
 	s.Dir = os.Getenv("BENCH_DIR")
 	s.Binary = os.Getenv("BENCH_TIDEMARK")
 	s.Profile = os.Getenv("BENCH_PROFILE")
