@@ -47,7 +47,7 @@ func TestH36_HotPartitionsDoNotWaitForACold(t *testing.T) {
 	hot := make([]string, 9)
 	for i := range hot {
 		hot[i] = fmt.Sprint("hot-", i)
-		n.CreateTopic(t, hot[i], 1)
+		n.CreateTopic(t, hot[i], 1, "retention.ms", "-1")
 		produceTens(t, n, hot[i], 0, 3)
 	}
 	stores.S3.Add(s3proxy.Rule{Match: getSegment, Hang: true})

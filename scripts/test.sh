@@ -7,9 +7,9 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh || echo "test: some tests will fail for want of what is said above"
 
 status=0
-scripts/with-services.sh go test -timeout 30m "$@" ./... || status=1
+scripts/with-services.sh go test -timeout 60m "$@" ./... || status=1
 while IFS= read -r module; do
 	echo "# $module"
-	(cd "$module" && ../../scripts/with-services.sh go test -timeout 30m "$@" ./...) || status=1
+	(cd "$module" && ../../scripts/with-services.sh go test -timeout 60m "$@" ./...) || status=1
 done < <(find integration -mindepth 2 -maxdepth 2 -name go.mod -printf '%h\n' 2>/dev/null | sort)
 exit $status
