@@ -39,7 +39,7 @@ func (t *Tier) settle(ctx context.Context, l *lane) (err error) {
 		return err
 	}
 	for {
-		adopted, rest, err := t.settleRound(ctx, l, left)
+		adopted, rest, err := t.settleRound(ctx, l, left, nil)
 		if err != nil {
 			return err
 		}
@@ -53,10 +53,14 @@ func (t *Tier) settle(ctx context.Context, l *lane) (err error) {
 	return t.forgetLost(ctx, claimed)
 }
 
-// settleRound decides what it can and returns the rest. adopted says that tiered has moved, so that
-// another round may decide more.
-func (t *Tier) settleRound(ctx context.Context, l *lane, left []catalog.Intent) (adopted bool, rest []catalog.Intent, err error) {
+// settleRound decides what it can, but for the intents of claimed rows, and returns the rest. adopted says that tiered has
+// moved, so that another round may decide more.
+func (t *Tier) settleRound(ctx context.Context, l *lane, left []catalog.Intent, claimed map[string]claim) (adopted bool, rest []catalog.Intent, err error) {
 	for _, in := range left {
+		if _, waits := claimed[in.Attempt]; waits {
+			rest = append(rest, in)
+			continue
+		}
 		gaveUp, err := t.giveUp(ctx, l, in)
 		if err != nil {
 			return false, nil, err

@@ -205,8 +205,12 @@ func (t *Tier) agrees(ctx context.Context, l *lane, row catalog.Segment) bool {
 }
 
 // settleClaimed publishes lost rows again under a leadership that has begun, the one that reaches farthest first, then
-// swaps, and returns the intents that are left to be decided.
+// swaps, and returns the intents that are left to be decided. No claimed one is given up before the tier has come as far
+// as it can: what the first lost row continues may be an intent that the catalog has kept.
 func (t *Tier) settleClaimed(ctx context.Context, l *lane, left []catalog.Intent, claimed map[string]claim) ([]catalog.Intent, error) {
+	if len(claimed) == 0 {
+		return left, nil
+	}
 	passed := map[string]bool{}
 	for {
 		b := l.bounds()
@@ -215,6 +219,13 @@ func (t *Tier) settleClaimed(ctx context.Context, l *lane, left []catalog.Intent
 			return ok && !passed[in.Attempt] && continues(in, b) && in.Next > b.Tiered
 		})
 		if i < 0 {
+			adopted, rest, err := t.settleRound(ctx, l, left, claimed)
+			if err != nil {
+				return nil, err
+			}
+			if left = rest; adopted {
+				continue
+			}
 			after, err := t.swapBack(ctx, comeback{p: l.p, guard: l.guard, claimed: claimed, bounds: b, log: l})
 			if err != nil || after.Tiered == b.Tiered {
 				return left, err

@@ -163,6 +163,41 @@ func TestH3_WhatTheCatalogLostIsPublishedAgain(t *testing.T) {
 	r.bucketIsCatalog(0)
 }
 
+// H3: the catalog has kept the intent of the first object and lost its publish and the rows that continue it, of which the
+// leader's log holds the last. All come back by their objects: none is given up before the intent has been published.
+func TestH3_LostRowsContinueAnIntentThatWasKept(t *testing.T) {
+	r := newLosing(t)
+	l := r.lead(0, func(l *memLog) { l.segments(1) })
+	r.tiered(0, 10)
+	r.tier.Unlead(r.p(0))
+	l.segments(3)
+	kept := r.attemptOnly(l, l.runLocked(10, 20))
+	r.remember()
+	moved, err := r.tier.Reclaim(r.ctx, r.p(0), r.guard(0))
+	require.NoError(t, err)
+	require.True(t, moved)
+	r.tier.Lead(r.p(0), l, nil)
+	r.tiered(0, 40)
+	before := keysOf(r.rows(0))
+	require.Equal(t, kept, before[1])
+	r.lose()
+	require.EqualValues(t, 10, r.bounds(0).Tiered)
+	n, err := r.cat.ReportLost(r.ctx, r.noted())
+	require.NoError(t, err)
+	require.Equal(t, 2, n, "an intent names the first")
+	l.setGuard(r.elect(0))
+	l.freed = 30
+	r.tier.Lead(r.p(0), l, nil)
+	r.tier.Reconsider([]catalog.PartitionID{r.p(0)})
+	r.tiered(0, 40)
+	r.settledLost(0)
+	require.Equal(t, before, keysOf(r.rows(0)))
+	require.Empty(t, l.damaged)
+	r.consume(0, l, 0, 40)
+	r.collectAll()
+	r.bucketIsCatalog(0)
+}
+
 // settledLost waits until a partition has no lost rows and no intents.
 func (r *rig) settledLost(n int32) {
 	r.t.Helper()
