@@ -3,12 +3,14 @@ package postgres
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"tidemark/catalog"
 	"tidemark/catalog/relational"
@@ -23,14 +25,32 @@ const migrationLock = 0x746964656d61726b // "tidemark"
 // migrateTimeout bounds the wait for other brokers that migrate at the same time.
 const migrateTimeout = time.Minute
 
+// migrateAttempts is how often a migration begins anew whose connection broke: it is one transaction, so nothing was done.
+const migrateAttempts = 3
+
 // migrate runs the migrations that the database has not seen, in one transaction. Any number of
 // brokers may do so at once.
 func (d *db) migrate(ctx context.Context) error {
 	ctx, cancel := d.deadline(ctx, migrateTimeout)
 	defer cancel()
-	err := pgx.BeginFunc(ctx, d.pools[relational.Work], func(tx pgx.Tx) error {
+	for attempt := 1; ; attempt++ {
+		err := d.migrateOnce(ctx)
+		if err == nil {
+			return nil
+		}
+		judged := d.judge(relational.Work, err)
+		var unreachable *pgconn.ConnectError
+		if attempt == migrateAttempts || !catalog.Unavailable(judged) || errors.As(err, &unreachable) {
+			return fmt.Errorf("catalog schema: %w", judged)
+		}
+	}
+}
+
+func (d *db) migrateOnce(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, d.pools[relational.Work], func(tx pgx.Tx) error {
 		_, err := tx.Conn().PgConn().Exec(ctx, fmt.Sprintf(`
-			SET LOCAL statement_timeout = '60s'; SET LOCAL lock_timeout = '60s'; SET LOCAL client_min_messages = warning;
+			SET LOCAL statement_timeout = '60s'; SET LOCAL lock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = '60s';
+			SET LOCAL client_min_messages = warning;
 			SELECT pg_advisory_xact_lock(%d);
 			CREATE TABLE IF NOT EXISTS schema_migrations (number int PRIMARY KEY, name text NOT NULL, at timestamptz NOT NULL DEFAULT now())`,
 			uint64(migrationLock))).ReadAll()
@@ -47,10 +67,6 @@ func (d *db) migrate(ctx context.Context) error {
 		}
 		return checkLevel(ctx, tx)
 	})
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("catalog schema: %w", d.judge(relational.Work, err))
 }
 
 // readable finds out that the schema is one that this release reads, and changes nothing.

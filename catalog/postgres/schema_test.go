@@ -52,6 +52,30 @@ func TestAnyNumberOfBrokersMigrateAnEmptyDatabaseAtOnce(t *testing.T) {
 	}
 }
 
+// A migration whose connection breaks has done nothing, and is begun anew.
+func TestAMigrationOutlivesItsConnection(t *testing.T) {
+	dsn, ctx := testenv.Postgres(t), context.Background()
+	other := connect(t, dsn)
+	_, err := other.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock))
+	require.NoError(t, err)
+	opened := make(chan error, 1)
+	go func() {
+		s, err := Open(ctx, dsn, Options{})
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	killed := false
+	for !killed { // until it waits for the lock
+		require.NoError(t, other.QueryRow(ctx, `SELECT coalesce(bool_or(pg_terminate_backend(pid)), false) FROM pg_locks
+			WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&killed))
+	}
+	_, err = other.Exec(ctx, `SELECT pg_advisory_unlock($1)`, int64(migrationLock))
+	require.NoError(t, err)
+	require.NoError(t, <-opened)
+}
+
 func TestH35_AHigherLevelIsRefusedANewerSchemaIsNot(t *testing.T) {
 	dsn := testenv.Postgres(t)
 	ctx := context.Background()
