@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"tidemark/integration/harness"
 )
@@ -82,9 +83,21 @@ func (k kcat) run(in string, args ...string) string {
 	return out.String()
 }
 
-// group has two members share four partitions; when one leaves, the other goes on for both.
+// group has two members share four partitions; when one leaves, the other goes on for both, at what the first has committed: no
+// record is read twice.
+//
+// The group begins with committed offsets. A librdkafka that finds none asks for the log's beginning, and if the partition is
+// revoked before the answer it tries again half a second later, with whatever assignment it has by then (2.0.2; its debug log says
+// "outdated offset response" and "timed offset query for BEGINNING in state active"): a partition that it was given again
+// meanwhile, with an offset that is committed, is read from its beginning.
 func (k kcat) group(t *testing.T) {
 	k.n.CreateTopic(t, "kcat-group", 4)
+	adm := kadm.NewClient(k.n.Client(t))
+	begin := make(kadm.Offsets)
+	for partition := range int32(4) {
+		begin.Add(kadm.Offset{Topic: "kcat-group", Partition: partition, At: 0, LeaderEpoch: -1})
+	}
+	require.NoError(t, adm.CommitAllOffsets(t.Context(), "kcat-g", begin))
 	var mu sync.Mutex
 	seen := map[string]int{}
 	got := func() int {
@@ -94,8 +107,8 @@ func (k kcat) group(t *testing.T) {
 	}
 	member := func() (leave func(), shares func() string) {
 		ctx, cancel := context.WithCancel(t.Context())
-		cmd := exec.CommandContext(ctx, "kcat", "-b", k.n.Kafka, "-G", "kcat-g", "-u", "-X", "heartbeat.interval.ms=300", "-X", "session.timeout.ms=10000",
-			"-X", "auto.offset.reset=earliest", "-X", "auto.commit.interval.ms=200", "-f", "%k\n", "kcat-group")
+		cmd := exec.CommandContext(ctx, "kcat", "-b", k.n.Kafka, "-G", "kcat-g", "-u", "-X", "heartbeat.interval.ms=300",
+			"-X", "auto.offset.reset=error", "-X", "auto.commit.interval.ms=200", "-f", "%k\n", "kcat-group")
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it commits and leaves
 		var diag lines
 		cmd.Stderr = &diag
@@ -138,6 +151,12 @@ func (k kcat) group(t *testing.T) {
 	leaveA()
 	for key, n := range seen {
 		require.Equal(t, 1, n, "record %s", key)
+	}
+	committed, err := adm.FetchOffsets(t.Context(), "kcat-g")
+	require.NoError(t, err)
+	for partition := range int32(4) {
+		got, _ := committed.Lookup("kcat-group", partition)
+		require.Equal(t, k.n.Offset(t, "kcat-group", partition, -1), got.At, "committed of partition %d", partition)
 	}
 }
 
