@@ -287,7 +287,7 @@ func TestG2_AnUnsureCoordinatorTellsNoOldOffset(t *testing.T) {
 		sure = false
 		gate := make(chan struct{})
 		o.store.set(func() { o.store.frozen = gate })
-		require.Equal(t, "COORDINATOR_NOT_AVAILABLE", o.fetch("a"))
+		require.Equal(t, "COORDINATOR_LOAD_IN_PROGRESS", o.fetch("a"), "clients ask again")
 		again := o.commit(commitReq(who, "a", 1))
 		require.Equal(t, "waits", o.committed(again))
 		require.Equal(t, OK, o.Heartbeat(who), "members stay")

@@ -255,7 +255,7 @@ type FetchResponse struct {
 }
 
 // FetchOffsets takes an OffsetFetch. It answers from memory once the group has
-// been read, and never before (G4, G11).
+// been read, and never before (G4, G11), nor while this broker is not sure to coordinate (G2): COORDINATOR_LOAD_IN_PROGRESS.
 func (c *Coordinator) FetchOffsets(req FetchRequest, done func(FetchResponse)) {
 	e, _, code := c.find(req.Group, true)
 	if code != OK {
@@ -275,7 +275,8 @@ func (c *Coordinator) FetchOffsets(req FetchRequest, done func(FetchResponse)) {
 			code = CoordinatorLoading
 		}
 		if code == OK && !c.opts.Sure() {
-			code = CoordinatorNotAvailable
+			// At COORDINATOR_NOT_AVAILABLE librdkafka never asks again, and older Java consumers throw.
+			code = CoordinatorLoading
 		}
 		resp := c.fetched(e, req, code)
 		e.mu.Unlock()
