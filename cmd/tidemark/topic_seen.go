@@ -16,6 +16,12 @@ const seenWithin = 3 * time.Second
 func awaitSeen(ctx context.Context, client *kgo.Client, topic string) {
 	ctx, cancel := context.WithTimeout(ctx, seenWithin)
 	defer cancel()
+	// The broker that created the topic knows all others by now, which it may not have when the client first asked it.
+	brokers := kmsg.NewPtrMetadataRequest()
+	brokers.Topics = []kmsg.MetadataRequestTopic{} // of no topic
+	if _, err := brokers.RequestWith(ctx, client); err != nil {
+		return
+	}
 	for _, broker := range client.DiscoveredBrokers() {
 		for !seen(ctx, broker, topic) {
 			select {
