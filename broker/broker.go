@@ -192,7 +192,7 @@ func (b *Broker) openState(ctx context.Context) (err error) {
 	b.parts = partition.NewSet(partition.SetOptions{
 		Broker: b.id, Incarnation: b.registered.Incarnation, Kept: b.kept,
 		Data: b.data, Catalog: b.opts.Catalog, Tier: b.tier,
-		Files:     hotlog.NewFileLimit(d.FileReads, d.OpenSegments), IdleFile: d.IdleFile,
+		Files: hotlog.NewFileLimit(d.FileReads, d.OpenSegments), IdleFile: d.IdleFile,
 		FreeDelay: b.opts.Config.Tier.FreeDelay, ProduceMark: int64(d.ProduceMark), EndMark: int64(d.AppendMark), Reserve: int64(d.Reserve), Spare: b.spare(),
 		MaxProducers: d.MaxProducerIDs, ProducerExpiry: d.ProducerIDExpiration,
 		InterBroker: b.opts.Config.Network.InterBroker, LagMax: b.opts.Config.Replication.LagMax,
