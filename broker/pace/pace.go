@@ -37,7 +37,7 @@ type Pace struct {
 const (
 	start    = 512 << 20 // bytes a second, where the search begins
 	span     = 50 * time.Millisecond
-	tooLate  = 2 * time.Millisecond // on average: beyond it the machine has too much to do
+	tooLate  = 500 * time.Microsecond // on average: beyond it the machine has too much to do
 	leastNap = time.Millisecond     // the shortest sleep that says something
 	credit   = 20 * time.Millisecond
 	hotFor   = time.Second // after a produce request
