@@ -17,6 +17,7 @@ needs() {
 		a C compiler|have gcc|gcc libc6-dev|go test -race
 		spin|have spin|spin|make model
 		kcat|have kcat|kcat|integration: librdkafka
+		pgbouncer|have pgbouncer|pgbouncer|catalog/postgres: a transaction pooler (K4)
 		confluent_kafka|have_module confluent_kafka|python3-confluent-kafka|integration: Python on librdkafka
 		kafka-python|have_module kafka|python3-kafka|integration: kafka-python
 		its codecs|have_module lz4 snappy|python3-lz4 python3-snappy|integration: kafka-python
