@@ -38,7 +38,7 @@ const (
 	start    = 512 << 20 // bytes a second, where the search begins
 	span     = 50 * time.Millisecond
 	tooLate  = 500 * time.Microsecond // on average: beyond it the machine has too much to do
-	leastNap = time.Millisecond     // the shortest sleep that says something
+	leastNap = time.Millisecond       // the shortest sleep that says something
 	credit   = 20 * time.Millisecond
 	hotFor   = time.Second // after a produce request
 )
