@@ -80,6 +80,20 @@ func (h *hold) take(ctx context.Context, n int) error {
 	return ctx.Err()
 }
 
+// takeAtOnce adds n bytes if that leaves three quarters of the budget to others and nobody waits: so much may be promised to
+// senders before they have sent it, and spares the copies of taking it in steps.
+func (h *hold) takeAtOnce(n int) bool {
+	b := h.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used+int64(n) > b.size/4 || b.growing.Len()+b.fresh.Len() > 0 {
+		return false
+	}
+	b.used += int64(n)
+	h.bytes += int64(n)
+	return true
+}
+
 // release gives everything back; more calls do nothing.
 func (h *hold) release() {
 	if h == nil {
@@ -136,11 +150,11 @@ func (b *Budget) grantLocked(queue *list.List, w *want) {
 	close(w.ready)
 }
 
-// Buffers are pooled in powers of two from 1 KiB to 4 MiB; larger ones are
-// rare and left to the collector.
+// Buffers are pooled in powers of two from 1 KiB to 128 MiB, more than the largest request by default: a client that
+// batches for many partitions sends tens of MiB at once, and a new buffer for each is zeroed and collected each time.
 const (
 	minClass = 10
-	maxClass = 22
+	maxClass = 27
 )
 
 var bufferPools [maxClass - minClass + 1]sync.Pool

@@ -81,3 +81,30 @@ func TestBudgetIsNeverPassed(t *testing.T) {
 	full.release()
 	require.NoError(t, b.hold().take(t.Context(), 60), "who gave up is not waited for")
 }
+
+func TestATakeAtOnceLeavesThreeQuarters(t *testing.T) {
+	b := NewBudget(100)
+	first, second := b.hold(), b.hold()
+	require.True(t, first.takeAtOnce(20))
+	require.False(t, second.takeAtOnce(6), "26 of 100")
+	require.NoError(t, second.take(t.Context(), 80))
+	waiting, cancel := context.WithCancel(t.Context())
+	waits := b.hold()
+	ended := make(chan error)
+	go func() { ended <- waits.take(waiting, 10) }()
+	require.Eventually(t, b.contended, 10*time.Second, time.Millisecond)
+	second.release()
+	require.NoError(t, <-ended)
+	cancel()
+	waits.release()
+	first.release()
+	require.Zero(t, b.used)
+	require.True(t, first.takeAtOnce(25))
+}
+
+// A client that batches for many partitions sends more than 4 MiB at once.
+func TestLargeBuffersAreUsedAgain(t *testing.T) {
+	const size = 20 << 20
+	allocated := testing.AllocsPerRun(100, func() { putBuffer(getBuffer(size)) })
+	require.Less(t, allocated, 0.5)
+}

@@ -292,17 +292,25 @@ func (c *Conn) readFrame(ctx context.Context, br *bufio.Reader) (*[]byte, *hold,
 	return buf, held, nil
 }
 
-// A large frame is read in steps, each four times what has arrived, here or in the socket: its sender holds no
-// more of the budget than four times what it has really sent.
+// Where the budget has little room left, a large frame is read in steps, each four times what has arrived, here or in the
+// socket: its sender then holds no more of the budget than four times what it has really sent.
 const (
 	firstStep  = 16 << 10
 	stepGrowth = 4
 )
 
-// readSteps reads a frame of size bytes, taking the bytes of each step from the budget before it is read. A
+// readSteps reads a frame of size bytes, taking them, or the bytes of each step, from the budget before they are read. A
 // step has a third of ReadTimeout, and a second for each MiB; the time spent waiting for the budget is ours,
 // not the peer's.
 func (c *Conn) readSteps(ctx context.Context, br *bufio.Reader, held *hold, size int) (*[]byte, error) {
+	if held.takeAtOnce(size) {
+		buf := getBuffer(size)
+		if err := c.readStep(ctx, br, held.budget, *buf); err != nil {
+			putBuffer(buf)
+			return nil, err
+		}
+		return buf, nil
+	}
 	buf, have := getBuffer(0), 0
 	for have < size {
 		next := min(size, max(firstStep, (have+br.Buffered()+queued(c.nc))*stepGrowth))
