@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -64,7 +66,7 @@ func (f *fetcher) askEpochs(ctx context.Context, parts []*part) error {
 				f.refused(p, a.ErrorCode)
 			} else if err := p.trunc.Answer(record.Epoch(a.LeaderEpoch), record.Offset(a.EndOffset)); err != nil {
 				f.later(p, err, longPause)
-				p.phase = begin
+				f.enter(p, begin)
 			} else if _, more := p.trunc.Ask(); !more {
 				f.cut(p)
 			}
@@ -99,7 +101,7 @@ func (f *fetcher) cut(p *part) {
 		if to < l.End {
 			f.pool.metrics.truncations.Inc()
 		}
-		p.phase = fetching
+		f.enter(p, fetching)
 		return
 	}
 	f.trouble(p, err)
@@ -109,14 +111,14 @@ func (f *fetcher) cut(p *part) {
 func (f *fetcher) trouble(p *part, err error) {
 	switch {
 	case errors.Is(err, ErrStale):
-		p.phase = stale
+		f.enter(p, stale)
 	case errors.Is(err, ErrRestart):
 		f.restart(p)
 	case errors.Is(err, ErrDiverged):
-		p.phase = begin
+		f.enter(p, begin)
 		f.later(p, err, shortPause)
 	default:
-		p.phase = begin
+		f.enter(p, begin)
 		f.later(p, err, longPause)
 	}
 }
@@ -129,16 +131,21 @@ func (f *fetcher) refused(p *part, code int16) {
 		f.restart(p)
 		return
 	case kerr.OffsetOutOfRange:
-		p.phase = begin
+		f.enter(p, begin)
 	}
 	// One of us has an older image than the other; it is pulled every 250 ms.
 	f.later(p, fmt.Errorf("leader %d: %w", f.leader, err), shortPause)
 }
 
-// fetch is one fetch of the session and its answer.
-func (f *fetcher) fetch(ctx context.Context, parts []*part) error {
+// fetch is one fetch of the session and its answer. The session is told of what is on the agenda; a new one of all parts.
+func (f *fetcher) fetch(ctx context.Context) error {
 	o := f.pool.o
-	req := f.session.request(o, parts)
+	changed := slices.Values(f.todo)
+	if f.session.isNew() {
+		changed = maps.Values(f.parts)
+	}
+	req := f.session.request(o, changed)
+	f.sift(func(*part) bool { return false })
 	resp := kmsg.NewPtrFetchResponse()
 	if err := f.do(ctx, req, resp, o.MaxWait+callTime); err != nil {
 		return err
@@ -167,7 +174,7 @@ func (f *fetcher) fetch(ctx context.Context, parts []*part) error {
 // take is the answer for one partition.
 func (f *fetcher) take(id catalog.PartitionID, a *kmsg.FetchResponseTopicPartition) {
 	p := f.parts[id]
-	if p == nil || p.phase != fetching {
+	if p == nil || p.phase != fetching || p.isOff {
 		return
 	}
 	if a.ErrorCode != 0 {
@@ -178,5 +185,8 @@ func (f *fetcher) take(id catalog.PartitionID, a *kmsg.FetchResponseTopicPartiti
 		f.trouble(p, err)
 		return
 	}
-	f.copied(p, len(a.RecordBatches))
+	if len(a.RecordBatches) > 0 {
+		f.list(p) // the session is told how far it is now
+		f.copied(p, len(a.RecordBatches))
+	}
 }

@@ -13,6 +13,9 @@
 //	fetching  in the session; an offset that the leader has only in the tier goes back to begin,
 //	          one above the leader's end to diverging
 //
+// A round looks at what is on the fetcher's agenda: partitions to which something has happened since the session was last
+// told of them, and those whose pause is over. The others cost it nothing.
+//
 // Lock order: Pool.mu and fetcher.mu are leaves and never held over I/O. Everything else of a fetcher belongs to
 // its goroutine.
 //

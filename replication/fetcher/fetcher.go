@@ -31,10 +31,16 @@ const (
 // part is one partition of a fetcher.
 type part struct {
 	Assignment
-	phase   phase
-	retryAt time.Time // not before
-	trunc   *replication.Truncation
-	cancel  context.CancelFunc // of a Restart
+	phase  phase
+	trunc  *replication.Truncation
+	cancel context.CancelFunc // of a Restart
+	gone   bool               // it is not followed any more, or as another part
+
+	// The agenda's.
+	listed  bool
+	wanted  bool      // as judge found it last
+	isOff   bool      // it is put off
+	retryAt time.Time // until when
 }
 
 // fetcher follows one leader.
@@ -51,6 +57,8 @@ type fetcher struct {
 	ctx      context.Context // of run
 	addr     string
 	parts    map[catalog.PartitionID]*part
+	catching []*part // those of parts that are catching up
+	agenda
 	conn     *Conn
 	session  session
 	pause    time.Duration
@@ -98,16 +106,27 @@ func (f *fetcher) adopt() {
 		f.addr = t.Addr
 	}
 	kept := make(map[catalog.PartitionID]*part, len(t.Parts))
+	f.catching = nil
 	for _, a := range t.Parts {
-		if old := f.parts[a.ID]; old != nil && old.Epoch == a.Epoch && old.Replica == a.Replica {
-			old.CatchingUp, old.FollowerThrottled, old.LeaderThrottled = a.CatchingUp, a.FollowerThrottled, a.LeaderThrottled
-			kept[a.ID] = old
-			continue
+		p := f.parts[a.ID]
+		if p != nil && p.Epoch == a.Epoch && p.Replica == a.Replica {
+			p.CatchingUp, p.FollowerThrottled, p.LeaderThrottled = a.CatchingUp, a.FollowerThrottled, a.LeaderThrottled
+		} else {
+			p = &part{Assignment: a}
+			f.list(p)
 		}
-		kept[a.ID] = &part{Assignment: a}
+		kept[a.ID] = p
+		if p.CatchingUp {
+			f.catching = append(f.catching, p)
+		}
 	}
 	for id, old := range f.parts {
-		if kept[id] != old && old.cancel != nil {
+		if kept[id] == old {
+			continue
+		}
+		old.gone = true
+		f.list(old)
+		if old.cancel != nil {
 			old.cancel()
 		}
 	}
@@ -171,44 +190,16 @@ func (f *fetcher) rest(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// round takes every partition a step further. wait says how long nothing is to do: 0 go on, -1 until something is
-// assigned. An error is of the connection.
+// round takes every partition on the agenda a step further. wait says how long nothing is to do: 0 go on, -1 until
+// something is assigned. An error is of the connection.
 func (f *fetcher) round(ctx context.Context) (wait time.Duration, err error) {
 	f.drain()
-	var ask, fetch []*part
-	now, next := time.Now(), time.Time{}
-	for _, p := range f.parts {
-		if p.phase == stale || p.phase == restarting {
-			continue
-		}
-		if p.retryAt.After(now) {
-			if next.IsZero() || p.retryAt.Before(next) {
-				next = p.retryAt
-			}
-			continue
-		}
-		if p.phase == begin {
-			f.begin(p)
-		}
-		switch p.phase {
-		case diverging:
-			ask = append(ask, p)
-		case fetching:
-			if pause := f.throttled(p, now); pause > 0 {
-				p.retryAt = now.Add(pause)
-				if next.IsZero() || p.retryAt.Before(next) {
-					next = p.retryAt
-				}
-				continue
-			}
-			fetch = append(fetch, p)
-		}
-	}
-	if len(ask) == 0 && len(fetch) == 0 {
-		if next.IsZero() {
-			return -1, nil
-		}
-		return max(time.Until(next), time.Millisecond), nil
+	now := time.Now()
+	f.due(now)
+	f.throttle(now)
+	ask := f.plan()
+	if len(ask) == 0 && f.wanted == 0 {
+		return f.wait(), nil
 	}
 	if f.conn == nil {
 		if err := f.connect(ctx); err != nil {
@@ -218,23 +209,54 @@ func (f *fetcher) round(ctx context.Context) (wait time.Duration, err error) {
 	if len(ask) > 0 {
 		return 0, f.askEpochs(ctx, ask)
 	}
-	return 0, f.fetch(ctx, fetch)
+	return 0, f.fetch(ctx)
 }
 
-// throttled is how long a partition may not be asked for, at most longPause, so that it is looked at again: limits change,
-// and what comes into sync is not held up any more.
-func (f *fetcher) throttled(p *part, now time.Time) time.Duration {
-	if !p.CatchingUp {
-		return 0
+// plan looks at what is on the agenda and returns what has a question to ask before it is fetched. What is neither to be
+// asked for nor in the session is done with.
+func (f *fetcher) plan() (ask []*part) {
+	f.sift(func(p *part) bool {
+		if p.phase == begin && !p.gone && !p.isOff {
+			f.begin(p)
+		}
+		f.judge(p)
+		switch {
+		case p.gone && f.parts[p.ID] != nil:
+			return false // another part speaks for the partition
+		case p.phase == diverging && !p.gone && !p.isOff:
+			ask = append(ask, p)
+			return true
+		}
+		return p.wanted || f.session.holds(p.ID)
+	})
+	return ask
+}
+
+// throttle puts off what catches up and may not be asked for now, for at most longPause, so that it is looked at again:
+// limits change, and what comes into sync is not held up any more.
+func (f *fetcher) throttle(now time.Time) {
+	if len(f.catching) == 0 {
+		return
 	}
-	pause := f.pool.catchUp.Pause(now)
-	if p.FollowerThrottled {
-		pause = max(pause, f.pool.o.Throttle.Pause(now))
+	all, followers, leader := f.pool.catchUp.Pause(now), f.pool.o.Throttle.Pause(now), f.heldUntil.Sub(now)
+	if max(all, followers, leader) <= 0 {
+		return
 	}
-	if p.LeaderThrottled {
-		pause = max(pause, f.heldUntil.Sub(now))
+	for _, p := range f.catching {
+		if p.phase != fetching || p.isOff {
+			continue
+		}
+		pause := all
+		if p.FollowerThrottled {
+			pause = max(pause, followers)
+		}
+		if p.LeaderThrottled {
+			pause = max(pause, leader)
+		}
+		if pause > 0 {
+			f.putOff(p, now.Add(min(pause, longPause)))
+		}
 	}
-	return min(pause, longPause)
 }
 
 // copied notes bytes of a partition.
@@ -279,13 +301,15 @@ func (f *fetcher) begin(p *part) {
 		return
 	}
 	t := replication.NewTruncation(l.Epochs, l.End)
-	p.trunc, p.phase = &t, diverging
+	p.trunc = &t
+	f.enter(p, diverging)
 }
 
 // restart lets the log begin at the tier's end, beside the others' fetches.
 func (f *fetcher) restart(p *part) {
 	ctx, cancel := context.WithCancel(f.ctx)
-	p.phase, p.cancel = restarting, cancel
+	p.cancel = cancel
+	f.enter(p, restarting)
 	f.pool.metrics.restarts.Inc()
 	f.restarts.Go(func() {
 		err := p.Replica.Restart(ctx)
@@ -297,21 +321,23 @@ func (f *fetcher) restart(p *part) {
 }
 
 func (f *fetcher) ended(e restarted) {
-	if f.parts[e.p.ID] != e.p {
+	if e.p.gone {
 		return
 	}
 	e.p.cancel()
-	e.p.cancel, e.p.phase = nil, begin
+	e.p.cancel = nil
 	switch {
 	case errors.Is(e.err, ErrStale):
-		e.p.phase = stale
+		f.enter(e.p, stale)
+		return
 	case e.err != nil:
 		f.later(e.p, e.err, longPause)
 	}
+	f.enter(e.p, begin)
 }
 
 // later puts a partition off.
 func (f *fetcher) later(p *part, err error, pause time.Duration) {
-	p.retryAt = time.Now().Add(pause)
+	f.putOff(p, time.Now().Add(pause))
 	f.pool.o.Log.Debug("following is put off", "topic", p.Topic, "partition", p.ID.Partition, "leader", f.leader, "epoch", p.Epoch, "error", err)
 }

@@ -125,43 +125,61 @@ func (l *fakeLeader) serve(c net.Conn) {
 		if _, err := io.ReadFull(c, b); err != nil {
 			return
 		}
-		key, version, id := int16(binary.BigEndian.Uint16(b)), int16(binary.BigEndian.Uint16(b[2:])), b[4:8]
-		rest := b[8:]
-		rest = rest[2+binary.BigEndian.Uint16(rest)+1:] // client id, no tags
-		req := kmsg.RequestForKey(key)
-		req.SetVersion(version)
-		if err := req.ReadFrom(rest); err != nil {
+		req, id, err := readRequest(append(head[:], b...))
+		if err != nil {
 			return
 		}
 		resp := l.answer(req)
 		if resp == nil {
 			return
 		}
-		out := append(slices.Clone(id), 0)
-		resp.SetVersion(version)
-		out = resp.AppendTo(out)
-		if _, err := c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(out))), out...)); err != nil {
+		if _, err := c.Write(writeAnswer(nil, id, req.GetVersion(), resp)); err != nil {
 			return
 		}
 	}
+}
+
+// readRequest reads a frame, its length included.
+func readRequest(b []byte) (req kmsg.Request, id []byte, err error) {
+	key, version, id := int16(binary.BigEndian.Uint16(b[4:])), int16(binary.BigEndian.Uint16(b[6:])), b[8:12]
+	rest := b[12:]
+	rest = rest[2+binary.BigEndian.Uint16(rest)+1:] // client id, no tags
+	req = kmsg.RequestForKey(key)
+	req.SetVersion(version)
+	return req, id, req.ReadFrom(rest)
+}
+
+// writeAnswer appends the frame of an answer.
+func writeAnswer(out, id []byte, version int16, resp kmsg.Response) []byte {
+	at := len(out)
+	out = append(append(append(out, 0, 0, 0, 0), id...), 0)
+	resp.SetVersion(version)
+	out = resp.AppendTo(out)
+	binary.BigEndian.PutUint32(out[at:], uint32(len(out)-at-4))
+	return out
+}
+
+// answerEpochs answers a question about epochs: each ends at end.
+func answerEpochs(q *kmsg.OffsetForLeaderEpochRequest, end int64) *kmsg.OffsetForLeaderEpochResponse {
+	resp := kmsg.NewPtrOffsetForLeaderEpochResponse()
+	for _, t := range q.Topics {
+		rt := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		rt.Topic = t.Topic
+		for _, p := range t.Partitions {
+			rp := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+			rp.Partition, rp.LeaderEpoch, rp.EndOffset = p.Partition, p.LeaderEpoch, end
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	return resp
 }
 
 func (l *fakeLeader) answer(req kmsg.Request) kmsg.Response {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if q, ok := req.(*kmsg.OffsetForLeaderEpochRequest); ok {
-		resp := kmsg.NewPtrOffsetForLeaderEpochResponse()
-		for _, t := range q.Topics {
-			rt := kmsg.NewOffsetForLeaderEpochResponseTopic()
-			rt.Topic = t.Topic
-			for _, p := range t.Partitions {
-				rp := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
-				rp.Partition, rp.LeaderEpoch, rp.EndOffset = p.Partition, p.LeaderEpoch, l.end
-				rt.Partitions = append(rt.Partitions, rp)
-			}
-			resp.Topics = append(resp.Topics, rt)
-		}
-		return resp
+		return answerEpochs(q, l.end)
 	}
 	q := req.(*kmsg.FetchRequest)
 	l.seen = append(l.seen, describe(q))

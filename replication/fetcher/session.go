@@ -1,6 +1,8 @@
 package fetcher
 
 import (
+	"iter"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"tidemark/catalog"
@@ -20,8 +22,8 @@ type session struct {
 
 // asked is what the leader was last told of a partition.
 type asked struct {
-	offset, start record.Offset
-	epoch         record.Epoch
+	offset record.Offset
+	epoch  record.Epoch
 }
 
 func newSession() session { return session{sent: map[catalog.PartitionID]asked{}} }
@@ -38,28 +40,45 @@ func (s *session) answered(id int32) {
 	}
 }
 
-// request builds a fetch of exactly want: everything in a new session, else what changed.
-func (s *session) request(o Options, want []*part) *kmsg.FetchRequest {
+// isNew: the leader knows nothing of it yet.
+func (s *session) isNew() bool { return s.epoch == 0 }
+
+// holds reports whether the leader was told to fetch the partition.
+func (s *session) holds(id catalog.PartitionID) bool {
+	_, ok := s.sent[id]
+	return ok
+}
+
+// request builds a fetch after which the leader's session holds those of changed that are wanted, as they are now, and not
+// the others. Each partition comes once; in a new session that are all that are wanted. The local start may have moved
+// since: leaders do not go by it, so that alone is not told.
+func (s *session) request(o Options, changed iter.Seq[*part]) *kmsg.FetchRequest {
 	r := kmsg.NewPtrFetchRequest()
 	r.SetVersion(fetchVersion)
 	r.ReplicaState.ID, r.ReplicaState.Epoch = int32(o.Self.Broker), int64(o.Self.Incarnation)
 	r.MaxWaitMillis, r.MinBytes, r.MaxBytes = int32(o.MaxWait.Milliseconds()), 1, int32(o.MaxBytes)
 	r.SessionID, r.SessionEpoch = s.id, s.epoch
-	now := make(map[catalog.PartitionID]bool, len(want))
-	at := map[catalog.TopicID]int{}
-	for _, p := range want {
-		now[p.ID] = true
-		l, _ := p.Replica.Log()
-		a := asked{l.End, l.Start, p.Epoch}
+	named, forgotten := map[catalog.TopicID]int{}, map[catalog.TopicID]int{}
+	for p := range changed {
 		// An empty log of epoch 0 is asked for as the zero value: that it was told has to be looked up.
-		if told, ok := s.sent[p.ID]; ok && told == a && s.epoch != 0 {
+		told, ok := s.sent[p.ID]
+		if !p.wanted {
+			if ok {
+				delete(s.sent, p.ID)
+				forget(r, forgotten, p.ID)
+			}
+			continue
+		}
+		l, _ := p.Replica.Log()
+		a := asked{l.End, p.Epoch}
+		if ok && told == a {
 			continue
 		}
 		s.sent[p.ID] = a
-		i, ok := at[p.ID.Topic]
+		i, ok := named[p.ID.Topic]
 		if !ok {
 			i = len(r.Topics)
-			at[p.ID.Topic] = i
+			named[p.ID.Topic] = i
 			t := kmsg.NewFetchRequestTopic()
 			t.TopicID = p.ID.Topic
 			r.Topics = append(r.Topics, t)
@@ -69,26 +88,18 @@ func (s *session) request(o Options, want []*part) *kmsg.FetchRequest {
 		q.FetchOffset, q.LogStartOffset, q.PartitionMaxBytes = int64(l.End), int64(l.Start), int32(o.PartitionBytes)
 		r.Topics[i].Partitions = append(r.Topics[i].Partitions, q)
 	}
-	s.forget(r, now)
 	return r
 }
 
-// forget names what is in the session and not wanted any more.
-func (s *session) forget(r *kmsg.FetchRequest, now map[catalog.PartitionID]bool) {
-	at := map[catalog.TopicID]int{}
-	for id := range s.sent {
-		if now[id] {
-			continue
-		}
-		delete(s.sent, id)
-		i, ok := at[id.Topic]
-		if !ok {
-			i = len(r.ForgottenTopics)
-			at[id.Topic] = i
-			t := kmsg.NewFetchRequestForgottenTopic()
-			t.TopicID = id.Topic
-			r.ForgottenTopics = append(r.ForgottenTopics, t)
-		}
-		r.ForgottenTopics[i].Partitions = append(r.ForgottenTopics[i].Partitions, id.Partition)
+// forget names a partition that is in the session and not wanted any more; at is where topics are in the list.
+func forget(r *kmsg.FetchRequest, at map[catalog.TopicID]int, id catalog.PartitionID) {
+	i, ok := at[id.Topic]
+	if !ok {
+		i = len(r.ForgottenTopics)
+		at[id.Topic] = i
+		t := kmsg.NewFetchRequestForgottenTopic()
+		t.TopicID = id.Topic
+		r.ForgottenTopics = append(r.ForgottenTopics, t)
 	}
+	r.ForgottenTopics[i].Partitions = append(r.ForgottenTopics[i].Partitions, id.Partition)
 }

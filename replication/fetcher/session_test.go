@@ -1,6 +1,7 @@
 package fetcher
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,15 +16,17 @@ import (
 func TestAnEmptyLogOfTheFirstEpochIsNamedInASessionThatRuns(t *testing.T) {
 	first, second := emptyPart(catalog.NewUUID(), 0), emptyPart(catalog.NewUUID(), 0)
 	s := newSession()
-	ask := func(want ...*part) string {
-		r := s.request(Options{}, want)
+	ask := func(changed ...*part) string {
+		r := s.request(Options{}, slices.Values(changed))
 		s.answered(77)
 		return describe(r)
 	}
 	require.Equal(t, "s0/0 0@0(e0)", ask(first))
 	require.Equal(t, "s77/1", ask(first), "nothing has changed")
-	require.Equal(t, "s77/2 0@0(e0)", ask(first, second), "a topic is created while the session runs")
-	require.Equal(t, "s77/3 -[0]", ask(first), "the second is put off")
+	require.Equal(t, "s77/2 0@0(e0)", ask(second), "a topic is created while the session runs")
+	second.wanted = false
+	require.Equal(t, "s77/3 -[0]", ask(second), "the second is put off")
+	second.wanted = true
 	require.Equal(t, "s77/4 0@0(e0)", ask(first, second), "and is due again")
 }
 
@@ -34,7 +37,8 @@ func TestPartitionsOfANewTopicThatAreRefusedAreAskedForAgainOneByOne(t *testing.
 	a, b := emptyPart(topic, 0), emptyPart(topic, 3)
 	s, leader := newSession(), map[int32]bool{}
 	for i, due := range [][]*part{{a, b}, {a}, {b}, {a}, {a, b}} {
-		takeOver(leader, s.request(Options{}, due))
+		a.wanted, b.wanted = slices.Contains(due, a), slices.Contains(due, b)
+		takeOver(leader, s.request(Options{}, slices.Values([]*part{a, b})))
 		s.answered(77)
 		want := map[int32]bool{}
 		for _, p := range due {
@@ -47,7 +51,7 @@ func TestPartitionsOfANewTopicThatAreRefusedAreAskedForAgainOneByOne(t *testing.
 func emptyPart(topic catalog.TopicID, partition int32) *part {
 	return &part{
 		Assignment: Assignment{ID: catalog.PartitionID{Topic: topic, Partition: partition}, Epoch: record.Epoch(0), Replica: &fakeLog{}},
-		phase:      fetching,
+		phase:      fetching, wanted: true,
 	}
 }
 
