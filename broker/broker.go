@@ -35,6 +35,7 @@ type Broker struct {
 	cluster catalog.ClusterRow
 
 	data      *hotlog.DataDir
+	files     *hotlog.FileLimit // of all that reads files for clients (P4)
 	server    *wire.Server
 	http      *admin.Server // nil if there is none
 	chunks    *cache.Cache
@@ -95,6 +96,7 @@ func (b *Broker) openData(ctx context.Context) error {
 	case restoring:
 		return errIncomplete
 	}
+	b.files = hotlog.NewFileLimit(b.opts.Config.Disk.FileReads, b.opts.Config.Disk.OpenSegments)
 	disk := b.opts.Disk
 	disk.Path = b.opts.Config.Broker.DataDir
 	b.data, err = hotlog.OpenDataDir(disk)
@@ -111,8 +113,8 @@ func (b *Broker) listen(ctx context.Context) error {
 		MaxRequestBytes: int(n.MaxRequestBytes), ProduceBytes: max(int64(n.ProduceMemory), int64(n.MaxRequestBytes)),
 		OtherBytes: int64(n.RequestMemory), MaxConnections: n.MaxConnections,
 		MaxConnectionsPerAddress: n.MaxConnectionsPerIP, SendBuffer: int(n.SendBuffer), MaxInFlight: n.MaxInFlight, IdleTimeout: n.ConnectionIdle,
-		ShutdownTimeout: b.opts.Config.Broker.ShutdownTimeout / 3,
-		Log:             b.log.With("part", "wire"), Metrics: wire.NewMetrics(b.opts.Registry),
+		ShutdownTimeout: b.opts.Config.Broker.ShutdownTimeout / 3, Reads: b.files,
+		Log: b.log.With("part", "wire"), Metrics: wire.NewMetrics(b.opts.Registry),
 	}
 	for _, l := range n.Listeners {
 		lo := wire.ListenerOptions{Name: l.Name, Address: l.Address()}
@@ -147,7 +149,7 @@ func (b *Broker) openTier(ctx context.Context) error {
 	var err error
 	b.chunks, err = cache.Open(cache.Options{
 		Dir: dir, MaxBytes: int64(t.CacheBytes), MemoryBytes: int64(t.CacheMemory), DownloadTimeout: t.ColdReadTimeout,
-		Metrics: cache.NewMetrics(b.opts.Registry),
+		Reads: b.files, Metrics: cache.NewMetrics(b.opts.Registry),
 	})
 	if err != nil {
 		return err
@@ -192,7 +194,7 @@ func (b *Broker) openState(ctx context.Context) (err error) {
 	b.parts = partition.NewSet(partition.SetOptions{
 		Broker: b.id, Incarnation: b.registered.Incarnation, Kept: b.kept,
 		Data: b.data, Catalog: b.opts.Catalog, Tier: b.tier,
-		Files: hotlog.NewFileLimit(d.FileReads, d.OpenSegments), IdleFile: d.IdleFile,
+		Files: b.files, IdleFile: d.IdleFile,
 		FreeDelay: b.opts.Config.Tier.FreeDelay, ProduceMark: int64(d.ProduceMark), EndMark: int64(d.AppendMark), Reserve: int64(d.Reserve), Spare: b.spare(),
 		MaxProducers: d.MaxProducerIDs, ProducerExpiry: d.ProducerIDExpiration,
 		InterBroker: b.opts.Config.Network.InterBroker, LagMax: b.opts.Config.Replication.LagMax,

@@ -2,9 +2,9 @@ package hotlog
 
 import "sync"
 
-// FileLimit bounds, over all logs that share it, the file reads in flight (each
-// may hold an operating-system thread: P4) and the sealed segments whose files
-// and indexes are kept open. An active segment's file is open from its first use
+// FileLimit bounds, over all logs and other readers of files that share it, the
+// file reads in flight (each may hold an operating-system thread: P4) and the
+// sealed segments whose files and indexes are kept open. An active segment's file is open from its first use
 // until Rest finds it idle.
 type FileLimit struct {
 	reads chan struct{}
@@ -28,10 +28,12 @@ func NewFileLimit(reads, openSegments int) *FileLimit {
 	}
 }
 
-// begin waits for one of the reads in flight; done gives it back.
-func (f *FileLimit) begin() { f.reads <- struct{}{} }
+// BeginRead waits for one of the reads in flight; EndRead gives it back. Who has one
+// asks for no second one and waits for nobody but the disk.
+func (f *FileLimit) BeginRead() { f.reads <- struct{}{} }
 
-func (f *FileLimit) done() { <-f.reads }
+// EndRead follows each BeginRead.
+func (f *FileLimit) EndRead() { <-f.reads }
 
 func (f *FileLimit) beginSync() { f.syncs <- struct{}{} }
 

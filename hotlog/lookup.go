@@ -21,8 +21,8 @@ func (l *Log) OffsetForTime(ts int64, from, bound record.Offset) (TimePoint, boo
 	if err != nil {
 		return TimePoint{}, false, err
 	}
-	l.files.begin()
-	defer l.files.done()
+	l.files.BeginRead()
+	defer l.files.EndRead()
 	for _, s := range segs {
 		if s.extent().peak.Timestamp < ts {
 			continue
@@ -121,8 +121,8 @@ func (l *Log) MaxTimestamp(from, bound record.Offset) (TimePoint, bool, error) {
 	if err != nil {
 		return TimePoint{}, false, err
 	}
-	l.files.begin()
-	defer l.files.done()
+	l.files.BeginRead()
+	defer l.files.EndRead()
 	var best TimePoint
 	found := false
 	for _, s := range segs {

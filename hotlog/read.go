@@ -31,9 +31,9 @@ func (l *Log) Read(from, bound record.Offset, maxBytes int, atLeastOne bool) (*S
 	if from >= bound {
 		return &Section{First: from, Next: from}, nil
 	}
-	l.files.begin()
+	l.files.BeginRead()
 	section, err := l.readSegment(segs[i], span{from, bound, int64(maxBytes), atLeastOne})
-	l.files.done()
+	l.files.EndRead()
 	if err != nil {
 		return nil, fmt.Errorf("read %s at %d: %w", l.dir, from, err)
 	}

@@ -44,9 +44,9 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 		return 0, io.EOF
 	}
 	want := p[:min(int64(len(p)), s.Len-off)]
-	s.files.begin()
+	s.files.BeginRead()
 	n, err := s.File.ReadAt(want, s.Pos+off)
-	s.files.done()
+	s.files.EndRead()
 	if err == io.EOF && n < len(want) {
 		return n, io.ErrUnexpectedEOF
 	}

@@ -28,9 +28,9 @@ func sendFile(w io.Writer, s *Section, off, n int64) (sent int64, done bool, err
 	err = raw.Write(func(out uintptr) bool {
 		for sent < n {
 			pos := s.Pos + off + sent
-			s.files.begin()
+			s.files.BeginRead()
 			m, err := unix.Sendfile(int(out), in, &pos, int(min(n-sent, sendChunk)))
-			s.files.done()
+			s.files.EndRead()
 			switch {
 			case err == unix.EINTR:
 				continue

@@ -13,7 +13,7 @@ import (
 // queue. After a failure it goes on taking slots, so that the reader is never
 // stuck and every body is released.
 func (c *Conn) write() (err error) {
-	w := &Writer{conn: c.nc, timeout: c.opts.WriteTimeout}
+	w := &Writer{conn: c.nc, timeout: c.opts.WriteTimeout, reads: c.opts.Reads}
 	for s := range c.slots {
 		if err != nil {
 			s.reply.release()

@@ -19,6 +19,19 @@ type ListenerOptions struct {
 	ProduceBudget, OtherBudget *Budget
 }
 
+// ReadGate is a bound on reads of files in flight. BeginRead waits for a place,
+// EndRead gives it back; in between is one system call.
+type ReadGate interface {
+	BeginRead()
+	EndRead()
+}
+
+// openGate is the gate that holds nobody up.
+type openGate struct{}
+
+func (openGate) BeginRead() {}
+func (openGate) EndRead()   {}
+
 // Options bound what clients can make a Server do. The zero value of a field
 // means its default.
 type Options struct {
@@ -45,6 +58,11 @@ type Options struct {
 	// up to megabytes). What a large one holds is out of the processor's cache
 	// before the peer reads it.
 	SendBuffer int
+
+	// Reads bounds the reads of files in flight, whichever way their bytes go to
+	// a socket (nil: nothing does): each may hold a thread of the operating
+	// system until the disk answers.
+	Reads ReadGate
 
 	// FirstRequestTimeout closes a connection that says nothing after it was
 	// accepted (1 min); IdleTimeout one that is idle later (10 min, as
@@ -95,6 +113,9 @@ func (o Options) withDefaults() Options {
 	setTime(&o.ReadTimeout, 30*time.Second)
 	setTime(&o.WriteTimeout, 30*time.Second)
 	setTime(&o.ShutdownTimeout, 5*time.Second)
+	if o.Reads == nil {
+		o.Reads = openGate{}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

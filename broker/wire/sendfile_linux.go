@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"net"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,7 +10,7 @@ import (
 // sendFile moves up to n bytes from the page cache to the socket. net's own
 // use of sendfile goes by the file's position, which concurrent fetches of
 // one segment would fight over.
-func sendFile(conn net.Conn, f *os.File, off, n int64) (sent int64, err error) {
+func sendFile(conn net.Conn, f gated, off, n int64) (sent int64, err error) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return copyFile(conn, f, off, n)
@@ -30,7 +29,9 @@ func sendFile(conn net.Conn, f *os.File, off, n int64) (sent int64, err error) {
 			for sent < n {
 				pos := off + sent
 				var m int
+				f.reads.BeginRead()
 				m, err = unix.Sendfile(int(out), int(in), &pos, int(n-sent))
+				f.reads.EndRead()
 				if m > 0 {
 					sent += int64(m)
 				}

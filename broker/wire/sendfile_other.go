@@ -2,12 +2,9 @@
 
 package wire
 
-import (
-	"net"
-	"os"
-)
+import "net"
 
-func sendFile(conn net.Conn, f *os.File, off, n int64) (int64, error) {
+func sendFile(conn net.Conn, f gated, off, n int64) (int64, error) {
 	return copyFile(conn, f, off, n)
 }
 

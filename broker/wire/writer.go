@@ -31,6 +31,7 @@ const (
 type Writer struct {
 	conn    net.Conn
 	timeout time.Duration
+	reads   ReadGate
 	buf     []byte
 	// borrowed is buf's memory when it came from the pool and has not been outgrown.
 	borrowed *[pooled]byte
@@ -141,7 +142,7 @@ func (w *Writer) SendFile(f *os.File, off, n int64) error {
 		if err := w.extend(); err != nil {
 			return err
 		}
-		sent, err := sendFile(w.conn, f, off, min(n, writeStep))
+		sent, err := sendFile(w.conn, gated{f, w.reads}, off, min(n, writeStep))
 		w.accepted += sent
 		off, n = off+sent, n-sent
 		if err != nil {
@@ -161,7 +162,7 @@ func (w *Writer) gather(f *os.File, off int64, n int) error {
 	}
 	at := len(w.buf)
 	w.buf = w.buf[:at+n]
-	if got, err := f.ReadAt(w.buf[at:], off); got < n {
+	if got, err := (gated{f, w.reads}).ReadAt(w.buf[at:], off); got < n {
 		w.buf = w.buf[:at]
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
@@ -175,7 +176,20 @@ func (w *Writer) gather(f *os.File, off int64, n int) error {
 	return w.flush()
 }
 
+// gated is a file whose reads take a place each.
+type gated struct {
+	*os.File
+	reads ReadGate
+}
+
+// ReadAt implements io.ReaderAt.
+func (g gated) ReadAt(p []byte, off int64) (int, error) {
+	g.reads.BeginRead()
+	defer g.reads.EndRead()
+	return g.File.ReadAt(p, off)
+}
+
 // copyFile is sendFile for sockets and systems without sendfile.
-func copyFile(conn net.Conn, f *os.File, off, n int64) (int64, error) {
+func copyFile(conn net.Conn, f gated, off, n int64) (int64, error) {
 	return io.Copy(struct{ io.Writer }{conn}, io.NewSectionReader(f, off, n))
 }

@@ -79,5 +79,5 @@ func pipeTo(t require.TestingT) (*Writer, <-chan []byte) {
 	}()
 	c, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	return &Writer{conn: c, timeout: time.Minute}, got
+	return &Writer{conn: c, timeout: time.Minute, reads: openGate{}}, got
 }

@@ -43,7 +43,7 @@ func (h *Handle) ReadAt(p []byte, off int64) (int, error) {
 	}
 	f, err := h.disk()
 	if err == nil {
-		err = h.header.readChecked(f, p, off)
+		err = h.header.readChecked(gated{f, h.cache.opts.Reads}, p, off)
 	}
 	if err != nil {
 		return 0, h.damaged(err)
@@ -63,7 +63,7 @@ func (h *Handle) Section(off, n int64) (f *os.File, at int64, ok bool, err error
 	}
 	f, err = h.disk()
 	if err == nil {
-		err = h.header.checkBlocks(f, off, n)
+		err = h.header.checkBlocks(gated{f, h.cache.opts.Reads}, off, n)
 	}
 	if err != nil {
 		return nil, 0, false, h.damaged(err)
@@ -79,6 +79,8 @@ func (h *Handle) disk() (*os.File, error) {
 	if h.file != nil {
 		return h.file, nil
 	}
+	h.cache.opts.Reads.BeginRead()
+	defer h.cache.opts.Reads.EndRead()
 	f, err := os.Open(h.entry.path)
 	if err == nil {
 		if h.header, err = readHeader(f); err == nil && h.header.key == h.entry.key {
@@ -91,6 +93,18 @@ func (h *Handle) disk() (*os.File, error) {
 		return nil, h.damaged(fmt.Errorf("%w: %s chunk %d: %w", ErrDamaged, h.entry.key.Object, h.entry.key.Chunk, errors.Join(errHeader, err)))
 	}
 	return nil, fmt.Errorf("cache: %w", err)
+}
+
+// gated is a file whose reads take a place each.
+type gated struct {
+	f     *os.File
+	reads ReadGate
+}
+
+func (g gated) ReadAt(p []byte, off int64) (int, error) {
+	g.reads.BeginRead()
+	defer g.reads.EndRead()
+	return g.f.ReadAt(p, off)
 }
 
 // Release ends the hold; more calls do nothing.

@@ -32,9 +32,24 @@ type Options struct {
 	UnreadGrace time.Duration
 	// AbandonAfter is how long a download that nobody waits for any more keeps its place in the queue (30 s).
 	AbandonAfter time.Duration
+	// Reads bounds the reads of chunk files in flight (nil: nothing does).
+	Reads ReadGate
 	// Metrics counts; nil counts nowhere.
 	Metrics *Metrics
 }
+
+// ReadGate is a bound on reads of files in flight, each of which may hold a thread of the operating system until the disk
+// answers. BeginRead waits for a place, EndRead gives it back.
+type ReadGate interface {
+	BeginRead()
+	EndRead()
+}
+
+// openGate is the gate that holds nobody up.
+type openGate struct{}
+
+func (openGate) BeginRead() {}
+func (openGate) EndRead()   {}
 
 func (o Options) withDefaults() Options {
 	if o.MaxBytes == 0 {
@@ -52,6 +67,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.DownloadTimeout, time.Minute)
 	setDefault(&o.UnreadGrace, 5*time.Second)
 	setDefault(&o.AbandonAfter, 30*time.Second)
+	if o.Reads == nil {
+		o.Reads = openGate{}
+	}
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(nil)
 	}
