@@ -233,10 +233,10 @@ func (l *Log) writeRunLocked(run *AppendRequest, ext extent, config *Config) err
 	s.lastWall.Store(run.AppendTime)
 	s.dirty = true
 	l.waitingSince.CompareAndSwap(0, l.monoNow())
-	rest := run.Batches
+	rest, at := run.Batches, l.clock.steady()
 	for i := range run.Summaries {
 		h := &run.Summaries[i].Header
-		l.learnLocked(*h, rest[:h.Size()], run.AppendTime)
+		l.learnLocked(*h, rest[:h.Size()], at)
 		l.unflushed += int64(h.LastOffsetDelta) + 1
 		rest = rest[h.Size():]
 	}
@@ -262,7 +262,7 @@ func (l *Log) extendLocked(run *AppendRequest, ext extent, config *Config) recor
 	return ext.next
 }
 
-// learnLocked follows one batch that is in the log.
+// learnLocked follows one batch that is in the log; at is when its producer was last seen, by the steady clock.
 func (l *Log) learnLocked(h record.Header, batch []byte, at int64) {
 	l.assignLocked(h.LeaderEpoch, h.BaseOffset)
 	var control *producer.Control

@@ -69,6 +69,17 @@ const maxSegmentBytes = 1<<31 - 1
 type Clock struct {
 	Wall func() time.Time
 	Mono func() time.Duration
+
+	// steady is the wall time in ms at which the log was opened and what has passed since by the monotonic clock: how long
+	// a producer has been idle does not depend on a wall clock that is set (L5).
+	steady func() int64
+}
+
+// steadied adds steady.
+func (c Clock) steadied() Clock {
+	began, from, mono := c.Wall(), c.Mono(), c.Mono
+	c.steady = func() int64 { return began.Add(mono() - from).UnixMilli() }
+	return c
 }
 
 // Options say where a log lives and what it shares with others.
@@ -114,6 +125,7 @@ func (o Options) withDefaults() Options {
 		began := time.Now()
 		o.Clock.Mono = func() time.Duration { return time.Since(began) }
 	}
+	o.Clock = o.Clock.steadied()
 	return o
 }
 

@@ -54,5 +54,5 @@ func (l *Log) Producers() *producer.State {
 func (l *Log) ExpireProducers() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.state.Expire(l.clock.Wall().UnixMilli(), l.config.Load().ProducerExpiry.Milliseconds())
+	return l.state.Expire(l.clock.steady(), l.config.Load().ProducerExpiry.Milliseconds())
 }
