@@ -57,12 +57,16 @@ func byHand(t *testing.T, n *harness.Node, stores harness.Stores, topic string) 
 // An object is removed, a byte of another flipped, a third one put by hand: verify names each, and reads fail there
 // and nowhere else, whatever drives the bucket.
 func TestVerifyNamesWhatIsWrongAndReadsFailOnlyThere(t *testing.T) {
+	t.Parallel()
 	for driver, stores := range map[string]func(*testing.T) harness.Stores{
 		"s3":    func(t *testing.T) harness.Stores { return harness.RealStores(t) },
 		"minio": func(t *testing.T) harness.Stores { return harness.RealStores(t).ByMinIO() },
 		"file":  func(t *testing.T) harness.Stores { return harness.FolderStores(t) },
 	} {
-		t.Run(driver, func(t *testing.T) { damaged(t, stores(t)) })
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			damaged(t, stores(t))
+		})
 	}
 }
 
@@ -111,11 +115,12 @@ func damaged(t *testing.T, stores harness.Stores) {
 
 // The scrub finds by itself what verify finds, and says so.
 func TestTheScrubFindsAFlippedByte(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{Env: map[string]string{"TIDEMARK_SCRUB_INTERVAL": "1s"}})
 	coldTens(t, n, "s", 21)
 	flipByte(t, stores, keyAt(t, n, "s", 10), 300)
-	harness.Until(t, 30*time.Second, "the scrub finds it", func() error {
+	harness.Until(t, time.Minute, "the scrub finds it", func() error {
 		if got := n.Metric("tidemark_scrub_problems"); got != 1 {
 			return fmt.Errorf("it knows of %v problems", got)
 		}
@@ -129,6 +134,7 @@ func TestTheScrubFindsAFlippedByte(t *testing.T) {
 
 // D10: what nothing names and is older than a week is removed when an operator says so, and nothing else.
 func TestD10_StraysAreRemovedOnDemand(t *testing.T) {
+	t.Parallel()
 	stores := harness.FolderStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	coldTens(t, n, "g", 61)
@@ -147,7 +153,7 @@ func TestD10_StraysAreRemovedOnDemand(t *testing.T) {
 	out, diag, code = n.Tool("tier", "gc", "--unknown", "50")
 	require.Zero(t, code, diag)
 	require.Contains(t, out, "1 objects are garbage now")
-	harness.Until(t, 30*time.Second, "it is removed after the grace", func() error {
+	harness.Until(t, time.Minute, "it is removed after the grace", func() error {
 		_, err := stores.Bucket.Stat(t.Context(), old)
 		if errors.Is(err, objstore.ErrNotFound) {
 			return nil
@@ -161,6 +167,7 @@ func TestD10_StraysAreRemovedOnDemand(t *testing.T) {
 
 // D11: an empty catalog on a full bucket, and a catalog from before a rebuild: no broker starts, nothing is deleted.
 func TestD11_ACatalogThatDoesNotKnowTheBucket(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	coldTens(t, n, "d11", 31)
@@ -192,9 +199,7 @@ func TestD11_ACatalogThatDoesNotKnowTheBucket(t *testing.T) {
 // rebuildInto loses the node's catalog and rebuilds it in another database; the node is down.
 func rebuildInto(t *testing.T, n *harness.Node, stores harness.Stores, catalogURL string) (out string) {
 	t.Helper()
-	t.Setenv("TIDEMARK_CATALOG_URL", catalogURL)
-	t.Setenv("TIDEMARK_OBJECT_STORE_URL", stores.ObjectsURL)
-	out, diag, code := n.Tool("tier", "rebuild")
+	out, diag, code := n.ToolWith([]string{"TIDEMARK_CATALOG_URL=" + catalogURL, "TIDEMARK_OBJECT_STORE_URL=" + stores.ObjectsURL}, "tier", "rebuild")
 	require.Zero(t, code, diag)
 	n.Setenv("TIDEMARK_CATALOG_URL", catalogURL)
 	return out
@@ -217,7 +222,7 @@ func tieredWorld(t *testing.T, stores harness.Stores) *harness.Node {
 	n.CreateTopic(t, "short-lived", 1)
 	n.DeleteTopic(t, "short-lived")
 	at := n.Metric("tidemark_checkpoints_total")
-	harness.Until(t, 20*time.Second, "a checkpoint has all of it", func() error {
+	harness.Until(t, time.Minute, "a checkpoint has all of it", func() error {
 		if n.Metric("tidemark_checkpoints_total") <= at {
 			return errors.New("none since")
 		}
@@ -237,8 +242,10 @@ func committed(t *testing.T, n *harness.Node) int64 {
 // The catalog is dropped: rebuild brings back topics, configs, offsets and every tiered record; with the disk of the
 // broker, what was not tiered too.
 func TestH21_TheCatalogIsRebuiltFromTheBucket(t *testing.T) {
+	t.Parallel()
 	for _, disk := range []string{"with its disk", "with an empty disk"} {
 		t.Run(disk, func(t *testing.T) {
+			t.Parallel()
 			stores := harness.RealStores(t)
 			n := tieredWorld(t, stores)
 			n.Kill()
@@ -277,6 +284,7 @@ func TestH21_TheCatalogIsRebuiltFromTheBucket(t *testing.T) {
 
 // Without any checkpoint the footers of the objects are enough for the records.
 func TestH21_RebuildWithoutACheckpoint(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := tieredWorld(t, stores)
 	n.Kill()
@@ -302,6 +310,7 @@ func TestH21_RebuildWithoutACheckpoint(t *testing.T) {
 
 // The catalog is restored from a backup that lacks the last changes: nothing is removed until an operator agrees.
 func TestH2_ACatalogFromABackupRemovesNothing(t *testing.T) {
+	t.Parallel()
 	stores := harness.FolderStores(t)
 	n := harness.Serve(t, stores, harness.Options{Env: map[string]string{"TIDEMARK_CHECKPOINT_INTERVAL": "1s"}})
 	coldTens(t, n, "kept", 31)
@@ -312,7 +321,7 @@ func TestH2_ACatalogFromABackupRemovesNothing(t *testing.T) {
 	n.Start()
 	at := n.Metric("tidemark_checkpoints_total")
 	n.CreateTopic(t, "young", 1)
-	harness.Until(t, 20*time.Second, "a checkpoint knows the young topic", func() error {
+	harness.Until(t, time.Minute, "a checkpoint knows the young topic", func() error {
 		if n.Metric("tidemark_checkpoints_total") <= at {
 			return errors.New("none since")
 		}
@@ -323,7 +332,7 @@ func TestH2_ACatalogFromABackupRemovesNothing(t *testing.T) {
 	_ = os.Remove(db + "-wal")
 	_ = os.Remove(db + "-shm")
 	n.Start()
-	harness.Until(t, 20*time.Second, "it is found out", func() error {
+	harness.Until(t, time.Minute, "it is found out", func() error {
 		_, body, err := n.Get("/readyz")
 		if err == nil && !strings.Contains(body, "nothing is removed from the bucket until an operator agrees") {
 			err = errors.New(body)
@@ -349,7 +358,7 @@ func TestH2_ACatalogFromABackupRemovesNothing(t *testing.T) {
 	out, diag, code := n.Tool("tier", "gc", "--agree-rewound")
 	require.Zero(t, code, diag)
 	require.Contains(t, out, "generation 2")
-	harness.Until(t, 30*time.Second, "the deleted topic's objects go", func() error {
+	harness.Until(t, time.Minute, "the deleted topic's objects go", func() error {
 		if keys() != 0 {
 			return fmt.Errorf("%d objects", keys())
 		}
@@ -359,6 +368,7 @@ func TestH2_ACatalogFromABackupRemovesNothing(t *testing.T) {
 
 // A catalog in use is not rebuilt.
 func TestRebuildIsRefusedWhileABrokerRuns(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	_, diag, code := n.Tool("tier", "rebuild", "--data", n.Dir)
 	require.Equal(t, 1, code)
@@ -366,9 +376,7 @@ func TestRebuildIsRefusedWhileABrokerRuns(t *testing.T) {
 
 	stores := harness.RealStores(t)
 	serving := harness.Serve(t, stores, harness.Options{})
-	t.Setenv("TIDEMARK_CATALOG_URL", stores.CatalogURL)
-	t.Setenv("TIDEMARK_OBJECT_STORE_URL", stores.ObjectsURL)
-	_, diag, code = serving.Tool("tier", "rebuild")
+	_, diag, code = serving.ToolWith([]string{"TIDEMARK_CATALOG_URL=" + stores.CatalogURL, "TIDEMARK_OBJECT_STORE_URL=" + stores.ObjectsURL}, "tier", "rebuild")
 	require.Equal(t, 1, code)
 	require.Contains(t, diag, "a broker is running: broker 1 renews its lease")
 }

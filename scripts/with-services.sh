@@ -24,7 +24,7 @@ listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 free_port() {
 	local port
 	while :; do
-		port=$((20000 + RANDOM % 12000))
+		port=$((31000 + RANDOM % 1700)) # above those of the tests' brokers, below those of outgoing connections
 		listens "$port" || { echo "$port"; return; }
 	done
 }

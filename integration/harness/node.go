@@ -2,8 +2,6 @@ package harness
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -105,21 +103,6 @@ func newNode(t testing.TB, o Options) *Node {
 	}
 	t.Cleanup(n.finish)
 	return n
-}
-
-// FreePort picks a port below those that the kernel gives to outgoing connections, so that nobody takes it while the
-// node is down.
-func FreePort(t testing.TB) int {
-	for range 200 {
-		port := 11000 + rand.IntN(20000)
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-		if err == nil {
-			_ = l.Close()
-			return port
-		}
-	}
-	t.Fatal("no free port between 11000 and 31000")
-	return 0
 }
 
 // Setenv changes a variable for the next Start.

@@ -96,9 +96,7 @@ func behindProxies(t testing.TB, dsn string) Stores {
 	}
 	s.ObjectsURL = at(s.S3.URL())
 	s.env = map[string]string{"AWS_ACCESS_KEY_ID": srv.AccessKey, "AWS_SECRET_ACCESS_KEY": srv.SecretKey}
-	for name, value := range s.env {
-		t.Setenv(name, value)
-	}
+	srv.Setenv(t)
 	s.DirectURL = at(srv.Endpoint)
 	direct, err := url.Parse(s.DirectURL)
 	if err != nil {

@@ -15,6 +15,12 @@ import (
 // --http added, and gives what it prints and its exit code.
 func (n *Node) Tool(args ...string) (stdout, stderr string, code int) {
 	n.t.Helper()
+	return n.ToolWith(nil, args...)
+}
+
+// ToolWith is Tool with variables of its own, name=value each.
+func (n *Node) ToolWith(env []string, args ...string) (stdout, stderr string, code int) {
+	n.t.Helper()
 	switch args[0] {
 	case "topic", "broker":
 		args = append(args, "--bootstrap", n.Kafka)
@@ -25,7 +31,7 @@ func (n *Node) Tool(args ...string) (stdout, stderr string, code int) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, n.bin, args...)
 	var out, diag bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = withoutOurs(os.Environ()), &out, &diag
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(withoutOurs(os.Environ()), env...), &out, &diag
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

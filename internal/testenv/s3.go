@@ -39,6 +39,18 @@ func (s S3Server) Env() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.SecretKey}
 }
 
+// Setenv gives this process the credentials, for drivers that it opens itself. All servers of a process have the same, so
+// tests that run in parallel may call it, and it is not undone.
+func (s S3Server) Setenv(t testing.TB) {
+	t.Helper()
+	for _, v := range s.Env() {
+		name, value, _ := strings.Cut(v, "=")
+		if err := os.Setenv(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // S3 gives an empty bucket on TEST_S3_ENDPOINT, or on a versitygw that this test process shares.
 func S3(t testing.TB) S3Server {
 	t.Helper()
