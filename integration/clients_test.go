@@ -24,26 +24,29 @@ import (
 // whose runtime is missing fails; scripts/setup.sh brings it.
 
 func TestClientLibrdkafkaInPython(t *testing.T) {
+	t.Parallel()
 	needs(t, "/usr/bin/python3", "-c", "import confluent_kafka")
 	runClient(t, "librdkafka", []string{"none", "gzip", "snappy", "lz4", "zstd"}, "/usr/bin/python3", "clients/python/librdkafka.py")
 }
 
 func TestClientKafkaPython(t *testing.T) {
+	t.Parallel()
 	needs(t, "/usr/bin/python3", "-c", "import kafka, lz4, snappy")
 	runClient(t, "kafka-python", []string{"none", "gzip", "snappy", "lz4"}, "/usr/bin/python3", "clients/python/kafka_python.py")
 }
 
 func TestClientJava(t *testing.T) {
-	needs(t, "mvn", "--version")
-	out := filepath.Join(outside(t), "java")
-	build(t, "clients/java", "mvn", "-q", "-B", "-DoutputDirectory="+out, "package")
+	t.Parallel()
 	runClient(t, "java", []string{"none", "gzip", "snappy", "lz4", "zstd"}, "java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-		"-cp", filepath.Join(out, "classes")+":"+filepath.Join(out, "lib", "*"), "tidemark.client.Main")
+		"-cp", harness.JavaClasses(t), "tidemark.client.Main")
 }
 
 func TestClientKafkaJS(t *testing.T) {
+	t.Parallel()
 	needs(t, "npm", "--version")
-	out := filepath.Join(outside(t), "node")
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	out := filepath.Join(cache, "tidemark", "clients", "node") // outside the checkout, and kept
 	require.NoError(t, os.MkdirAll(out, 0o755))
 	for _, name := range []string{"package.json", "package-lock.json", "client.js"} {
 		b, err := os.ReadFile(filepath.Join("clients/node", name))
@@ -55,22 +58,17 @@ func TestClientKafkaJS(t *testing.T) {
 }
 
 func TestClientSarama(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "sarama")
 	build(t, "clients/sarama", "go", "build", "-o", program, ".")
 	runClient(t, "sarama", []string{"none", "gzip", "snappy", "lz4", "zstd"}, program)
 }
 
 func TestClientKafkaGo(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "kafkago")
 	build(t, "clients/kafkago", "go", "build", "-o", program, ".")
 	runClient(t, "kafka-go", []string{"none", "gzip", "snappy", "lz4", "zstd"}, program)
-}
-
-// outside is a folder for what package managers bring: outside the checkout, and kept.
-func outside(t *testing.T) string {
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	return filepath.Join(cache, "tidemark", "clients")
 }
 
 func needs(t *testing.T, program string, args ...string) {
@@ -111,7 +109,7 @@ func coldTopic(t *testing.T, n *harness.Node) {
 // awaitCold waits until the records below an offset are no longer on disk.
 func awaitCold(t *testing.T, n *harness.Node, topic string, offset int64) {
 	t.Helper()
-	harness.Until(t, 30*time.Second, "the beginning is cold", func() error {
+	harness.Until(t, time.Minute, "the beginning is cold", func() error {
 		if got := n.Offset(t, topic, 0, harness.LocalStart); got < offset {
 			return fmt.Errorf("localStart is %d", got)
 		}

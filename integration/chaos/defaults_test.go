@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"tidemark/integration/harness"
 )
 
 // defaultClient is a producer with its library's defaults.
@@ -31,6 +32,7 @@ type defaultClient interface {
 // How long partitions are silent for clients with the back-offs that they have by default, when leaders are killed: said, not
 // asserted. TIDEMARK_CHAOS_DEFAULT_KILLS is how many.
 func TestR17_SilenceOfClientsWithTheirDefaults(t *testing.T) {
+	t.Parallel()
 	kills, partitions := many(t, "TIDEMARK_CHAOS_DEFAULT_KILLS", 2), int32(4)
 	c := startCluster(t, options{})
 	c.create("defaults", partitions, tiers...)
@@ -173,18 +175,10 @@ func (j *javaClient) silence() time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// java builds and starts integration/clients/java's Silence.
+// java starts integration/clients/java's Silence.
 func (c *cluster) java(topic string, partitions int32) defaultClient {
 	c.t.Helper()
-	cache, err := os.UserCacheDir()
-	require.NoError(c.t, err)
-	out := filepath.Join(cache, "tidemark", "clients", "java")
-	build := exec.CommandContext(c.t.Context(), "mvn", "-q", "-B", "-DoutputDirectory="+out, "package")
-	build.Dir = "../clients/java"
-	said, err := build.CombinedOutput()
-	require.NoError(c.t, err, "%s; run scripts/setup.sh, which installs what the tests need", said)
-	cmd := exec.Command("java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
-		"-cp", filepath.Join(out, "classes")+":"+filepath.Join(out, "lib", "*"), "tidemark.client.Silence")
+	cmd := exec.Command("java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", harness.JavaClasses(c.t), "tidemark.client.Silence")
 	cmd.Env = append(os.Environ(), "BOOTSTRAP="+strings.Join(c.seeds, ","), "TOPIC="+topic, fmt.Sprint("PARTITIONS=", partitions))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var faults strings.Builder

@@ -32,7 +32,7 @@ func OnSmallDisk(t *testing.T, mib int, body func(dir string)) {
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
-	cmd.Env = append(os.Environ(), inside+"="+t.Name())
+	cmd.Env = append(os.Environ(), inside+"="+t.Name(), BinaryVariable+"="+Binary(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
