@@ -29,7 +29,7 @@ import (
 //	reserve       ballast, given back when the disk is full (H18)
 //	probe         the lease gate's small synced write (H28)
 //	stray/        directories of topics that the catalog does not know
-//	trash/        partitions that are being deleted
+//	trash/        partitions that are being deleted (EmptyTrash)
 const (
 	lockName        = "lock"
 	identityName    = "identity"
@@ -79,6 +79,8 @@ type DataDir struct {
 	known    map[partitionKey][]byte // what the clean stop left of logs that have not been opened since
 	closed   bool
 
+	trash trash
+
 	probes    sync.WaitGroup
 	probeFile disk.File // the running probe's own
 }
@@ -121,6 +123,7 @@ func OpenDataDir(o DataDirOptions) (*DataDir, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	d := &DataDir{path: o.Path, fs: disk.NewBatch(o.FS), wall: o.Wall, bootID: o.BootID(), logger: o.Logger, lock: lock}
+	d.trash.wake, d.trash.closing = make(chan struct{}, 1), map[partitionKey]*Log{}
 	if err := d.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s: %w", o.Path, err), lock.Close())
 	}
@@ -155,9 +158,6 @@ func (d *DataDir) load() error {
 		if err := disk.RemoveIfThere(d.fs, d.file(name)); err != nil {
 			return err
 		}
-	}
-	if err := d.emptyTrash(); err != nil {
-		d.logger.Warn("trash stays", "dir", d.path, "err", err)
 	}
 	return d.fs.SyncDir(d.path)
 }
@@ -243,7 +243,7 @@ func (d *DataDir) MarkFailed() error {
 	return disk.WriteSealed(d.fs, d.file(failedName), markKind, nil)
 }
 
-// Close waits for a running probe and gives the lock back. Idempotent.
+// Close waits for a running probe and for what is under way in discarded logs, and gives the lock back. Idempotent.
 func (d *DataDir) Close() error {
 	d.mu.Lock()
 	closed := d.closed
@@ -253,6 +253,7 @@ func (d *DataDir) Close() error {
 		return nil
 	}
 	d.probes.Wait()
+	d.closeAbandoned()
 	var err error
 	if d.probeFile != nil {
 		err = d.probeFile.Close()

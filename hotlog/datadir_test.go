@@ -153,13 +153,7 @@ func TestPartitionDirectories(t *testing.T) {
 	}
 	require.Equal(t, []PartitionDir{{a, 0, d.Path(a, 0)}, {a, 12, d.Path(a, 12)}, {b, 3, d.Path(b, 3)}}, list())
 
-	require.NoError(t, d.Remove(a, 0))
-	require.NoError(t, d.Remove(a, 0), "one that is not there is no error")
-	require.Len(t, list(), 2)
-	trash, err := os.ReadDir(filepath.Join(path, "trash"))
-	require.NoError(t, err)
-	require.Empty(t, trash)
-
+	require.NoError(t, os.RemoveAll(d.Path(a, 0)))
 	require.NoError(t, d.SetAside(PartitionDir{a, 12, d.Path(a, 12)}))
 	require.NoError(t, d.SetAside(PartitionDir{b, 3, d.Path(b, 3)}))
 	require.Empty(t, list())
@@ -179,26 +173,6 @@ func TestPartitionDirectories(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, swept)
 	require.Len(t, list(), 1)
-}
-
-func TestRemovalGoesOnAfterACrash(t *testing.T) {
-	path := t.TempDir()
-	fs := disktest.New(path)
-	d, err := OpenDataDir(DataDirOptions{Path: path, FS: fs})
-	require.NoError(t, err)
-	topic := [16]byte{5}
-	require.NoError(t, os.Mkdir(d.Path(topic, 1), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(d.Path(topic, 1), "a.log"), nil, 0o644))
-	fs.Fail(disktest.Fault{Op: "remove", Name: "a.log", Err: syscall.EIO})
-	require.ErrorIs(t, d.Remove(topic, 1), syscall.EIO)
-	dirs, err := d.List()
-	require.NoError(t, err)
-	require.Empty(t, dirs, "it is gone for everybody once it is renamed")
-	require.NoError(t, d.Close())
-	dataDir(t, path, "")
-	trash, err := os.ReadDir(filepath.Join(path, "trash"))
-	require.NoError(t, err)
-	require.Empty(t, trash)
 }
 
 // TestH18_TheReserveIsRealSpace and comes and goes.

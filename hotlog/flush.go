@@ -35,6 +35,9 @@ func (l *Log) sync(target record.Offset, store bool) error {
 	if err := l.Failed(); err != nil {
 		return err
 	}
+	if l.abandoned.Load() {
+		return l.closedError()
+	}
 	if !store && record.Offset(l.flushed.Load()) >= target {
 		return nil
 	}
@@ -51,8 +54,8 @@ func (l *Log) wakeLocked() {
 		l.files.beginSync()
 		defer l.files.doneSync()
 		// fail has logged what cannot be tried again; a full disk is tried again by
-		// the next flush.
-		if err := l.sync(0, true); err != nil && !errors.Is(err, ErrFailed) {
+		// the next flush, an abandoned log never.
+		if err := l.sync(0, true); err != nil && !errors.Is(err, ErrFailed) && !l.abandoned.Load() {
 			l.logger.Warn("background flush", "dir", l.dir, "err", err)
 		}
 	})
@@ -141,6 +144,9 @@ func (l *Log) syncNames(p flushPlan) error {
 }
 
 func (l *Log) syncData(s *seg) error {
+	if l.abandoned.Load() {
+		return l.closedError()
+	}
 	h, err := s.acquire(l.files)
 	if err != nil {
 		return l.fail("open to sync", err)
@@ -164,7 +170,7 @@ func (l *Log) unpinSynced(s *seg) {
 
 // retriable passes a full disk on and makes anything else the log's failure.
 func (l *Log) retriable(doing string, err error) error {
-	if disk.IsFull(err) {
+	if disk.IsFull(err) && !l.abandoned.Load() {
 		return fmt.Errorf("%w: %s: %s: %w", ErrDiskFull, l.dir, doing, err)
 	}
 	return l.fail(doing, err)

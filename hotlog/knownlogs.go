@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"tidemark/hotlog/disk"
 	"tidemark/hotlog/segment"
@@ -50,6 +49,7 @@ type partitionKey struct {
 // OpenLog opens a partition's log in this directory; o's Dir and FS are given by it. After a clean stop the log is known
 // from what CloseLogs wrote, its files are opened by whoever uses it first. Errors: Open's.
 func (d *DataDir) OpenLog(ctx context.Context, topic [16]byte, partition int32, o Options) (*Log, error) {
+	d.letGo(partitionKey{topic, partition})
 	o.Dir, o.FS, o.known = d.Path(topic, partition), d.fs, d.takeKnown(topic, partition)
 	return Open(ctx, o)
 }
@@ -89,16 +89,16 @@ func (d *DataDir) readKnown() {
 func (d *DataDir) storeKnown(logs []*Log) {
 	var b []byte
 	for _, l := range logs {
-		topic, partition, ok := splitDirName(filepath.Base(l.dir))
-		if !ok || filepath.Dir(l.dir) != filepath.Clean(d.path) {
+		key, ok := d.keyOf(l)
+		if !ok {
 			continue
 		}
 		known := l.describe()
 		if known == nil || len(known) > knownMax {
 			continue
 		}
-		b = append(b, topic[:]...)
-		b = binary.BigEndian.AppendUint32(b, uint32(partition))
+		b = append(b, key.topic[:]...)
+		b = binary.BigEndian.AppendUint32(b, uint32(key.partition))
 		b = binary.BigEndian.AppendUint32(b, uint32(len(known)))
 		b = append(b, known...)
 	}

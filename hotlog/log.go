@@ -31,6 +31,8 @@ type Log struct {
 	segs    atomic.Pointer[[]*seg] // never changed in place
 	epochs  atomic.Pointer[record.EpochHistory]
 	failure atomic.Pointer[error]
+	// abandoned: the files are being deleted; what they meet is nobody's failure.
+	abandoned atomic.Bool
 	// waitingSince is when the oldest unsynced append was made, Clock.Mono in ns; 0
 	// if all is synced.
 	waitingSince atomic.Int64
@@ -165,7 +167,11 @@ func (l *Log) Failed() error {
 
 // fail makes the log refuse every write from now on (H28): after EIO the kernel
 // may show pages as clean that never reached the disk, so a retry proves nothing.
+// What an abandoned log meets is ErrClosed, and told to nobody.
 func (l *Log) fail(doing string, cause error) error {
+	if l.abandoned.Load() {
+		return l.closedError()
+	}
 	err := fmt.Errorf("%w: %s: %s: %w", ErrFailed, l.dir, doing, cause)
 	if l.failure.CompareAndSwap(nil, &err) {
 		l.logger.Error("log failed", "dir", l.dir, "doing", doing, "err", cause)
@@ -178,10 +184,12 @@ func (l *Log) usableLocked() error {
 		return err
 	}
 	if l.closed {
-		return fmt.Errorf("%w: %s", ErrClosed, l.dir)
+		return l.closedError()
 	}
 	return nil
 }
+
+func (l *Log) closedError() error { return fmt.Errorf("%w: %s", ErrClosed, l.dir) }
 
 // monoNow is Clock.Mono as a number that is never 0, which means "none".
 func (l *Log) monoNow() int64 {
@@ -198,18 +206,33 @@ func find(segs []*seg, offset record.Offset) int {
 }
 
 // Close waits for background flushes, syncs everything and stores the end, so that
-// the next Open needs no scan; then closes the files. A log that has failed is
-// only closed. Idempotent; the first call's outcome is every call's.
+// the next Open needs no scan; then closes the files. A log that has failed, or was
+// abandoned, is only closed. Idempotent; the first call's outcome is every call's.
 func (l *Log) Close() error {
 	l.closing.Do(func() {
 		l.endWrites()
-		if l.Failed() == nil {
+		if l.Failed() == nil && !l.abandoned.Load() {
 			l.closeErr = l.settleHeld()
 			l.settled = l.closeErr == nil
 		}
 		l.letGo()
 	})
 	return l.closeErr
+}
+
+// Abandon gives the log up: its files are about to be deleted, and nothing in them
+// needs to be durable. It waits for an append that is being made, for no sync. From
+// its return on no call begins to write or to sync, and one that is under way ends
+// with ErrClosed, whatever it meets: the directory may be renamed or go. Close, which
+// must follow, waits for what is under way and shuts the files. A closed log stays
+// as it is.
+func (l *Log) Abandon() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		l.abandoned.Store(true)
+	}
 }
 
 // endWrites begins a close: no call writes any more, and the flush turn is held.

@@ -1,6 +1,7 @@
 package hotlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,55 +47,19 @@ func (d *DataDir) List() ([]PartitionDir, error) {
 	return dirs, nil
 }
 
-// Remove deletes the log of a partition whose topic was deleted or that has moved
-// away; one that is not there is no error. The log must be closed. It is renamed
-// first, so that a crash leaves no half of it.
-func (d *DataDir) Remove(topic [16]byte, partition int32) error {
-	from := d.Path(topic, partition)
-	trash := d.file(trashName)
-	if err := d.fs.MakeDir(trash); err != nil {
-		return err
-	}
-	d.takeKnown(topic, partition)
-	to := filepath.Join(trash, filepath.Base(from)+"."+strconv.FormatInt(d.wall().UnixNano(), 36))
-	err := d.fs.Rename(from, to)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = d.fs.SyncDir(d.path)
-	}
-	if err == nil {
-		err = d.removeTree(to)
-	}
-	if err != nil {
-		return fmt.Errorf("remove partition directory: %w", err)
-	}
-	return nil
-}
-
-// removeTree deletes a directory of files.
-func (d *DataDir) removeTree(dir string) error {
+// removeTree deletes a directory of files, or some of them if ctx ends.
+func (d *DataDir) removeTree(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
+		if ctx.Err() != nil {
+			return err
+		}
 		err = errors.Join(err, d.fs.Remove(filepath.Join(dir, e.Name())))
 	}
 	return errors.Join(err, d.fs.Remove(dir))
-}
-
-// emptyTrash ends removals that a crash broke off.
-func (d *DataDir) emptyTrash() error {
-	entries, err := os.ReadDir(d.file(trashName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		err = errors.Join(err, d.removeTree(filepath.Join(d.file(trashName), e.Name())))
-	}
-	return err
 }
 
 // SetAside moves a directory whose topic the catalog does not know into stray/,
@@ -128,7 +93,7 @@ func (d *DataDir) SweepStray() (int, error) {
 		if i < 0 || perr != nil || d.wall().Sub(time.UnixMilli(at)) < StrayAge {
 			continue
 		}
-		if rerr := d.removeTree(filepath.Join(stray, e.Name())); rerr != nil {
+		if rerr := d.removeTree(context.Background(), filepath.Join(stray, e.Name())); rerr != nil {
 			err = errors.Join(err, rerr)
 			continue
 		}

@@ -256,31 +256,38 @@ func (p *Partition) setConfig(t topicconfig.Topic, version catalog.Version) {
 // dropUnwanted closes partitions that the image does not give to this broker any more. Their local files are deleted if
 // their topic has a tombstone or another broker holds them now, else kept: the catalog may have lost the topic.
 func (s *Set) dropUnwanted(want map[catalog.PartitionID]wanted, im *metadata.Image) {
+	var gone []*Partition
 	for _, p := range s.All() {
-		if _, ok := want[p.ID]; ok {
-			continue
-		}
-		p.Unlead()
-		p.Unfollow()
-		s.mu.Lock()
-		delete(s.parts, p.ID)
-		delete(s.fails, p.ID)
-		s.publishLocked()
-		s.mu.Unlock()
-		p.moved()
-		s.env.tier.Forget(p.ID, math.MaxInt64)
-		if err := p.log.Close(); err != nil {
-			p.out.Warn("close the log of a removed partition", "error", err)
-		}
-		if err := s.discard(p, im); err != nil {
-			p.out.Warn("remove the files of a removed partition", "error", err)
+		if _, ok := want[p.ID]; !ok {
+			gone = append(gone, p)
 		}
 	}
+	var g errgroup.Group
+	g.SetLimit(8)
+	for _, p := range gone {
+		g.Go(func() error {
+			p.Unlead()
+			p.Unfollow()
+			return nil
+		})
+	}
+	_ = g.Wait()
 	s.mu.Lock()
+	for _, p := range gone {
+		delete(s.parts, p.ID)
+	}
 	for id := range s.fails {
 		if _, ok := want[id]; !ok {
 			delete(s.fails, id)
 		}
 	}
+	if len(gone) > 0 {
+		s.publishLocked()
+	}
 	s.mu.Unlock()
+	for _, p := range gone {
+		p.moved()
+		s.env.tier.Forget(p.ID, math.MaxInt64)
+	}
+	s.discard(gone, im)
 }

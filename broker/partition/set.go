@@ -200,7 +200,7 @@ func (s *Set) publishLocked() {
 }
 
 // Run does the housekeeping of all partitions until ctx ends: rolls, flushes, freeing, retention, following, in-sync
-// sets, resignations, and whatever Reconcile could not do at once.
+// sets, resignations, deletion of files, and whatever Reconcile could not do at once.
 func (s *Set) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runLocal(ctx) })
@@ -213,6 +213,7 @@ func (s *Set) Run(ctx context.Context) error {
 	g.Go(func() error { return s.runDoubts(ctx) })
 	g.Go(func() error { return s.runNotices(ctx) })
 	g.Go(func() error { return s.runAlone(ctx) })
+	g.Go(func() error { return s.opts.Data.EmptyTrash(ctx) })
 	return g.Wait()
 }
 

@@ -10,11 +10,28 @@ import (
 	"tidemark/hotlog"
 )
 
-// discard deletes the files of a partition that was given up, or sets them aside where nothing says that the topic was
-// deleted or the replica moved (H2).
-func (s *Set) discard(p *Partition, im *metadata.Image) error {
-	if _, known := im.Partition(p.ID); known || im.Deleted(p.ID.Topic) {
-		return s.opts.Data.Remove(p.ID.Topic, p.ID.Partition)
+// discard deletes the files of partitions that were given up, or sets them aside where nothing says that the topic was
+// deleted or the replica moved (H2). It waits for the bytes of those that are set aside alone.
+func (s *Set) discard(ps []*Partition, im *metadata.Image) {
+	var gone []*hotlog.Log
+	for _, p := range ps {
+		if _, known := im.Partition(p.ID); known || im.Deleted(p.ID.Topic) {
+			gone = append(gone, p.log)
+			continue
+		}
+		if err := s.setAside(p); err != nil {
+			p.out.Warn("set the files of a removed partition aside", "error", err)
+		}
+	}
+	if err := s.opts.Data.Discard(gone); err != nil {
+		s.opts.Log.Warn("remove the files of deleted partitions", "partitions", len(gone), "error", err)
+	}
+}
+
+// setAside closes the log of a partition that nothing says is deleted and moves its files out of the way.
+func (s *Set) setAside(p *Partition) error {
+	if err := p.log.Close(); err != nil {
+		p.out.Warn("close the log of a removed partition", "error", err)
 	}
 	p.out.Error("the catalog does not know this partition any more and has not deleted it; its files are kept for 7 days in stray/")
 	return s.opts.Data.SetAside(hotlog.PartitionDir{
