@@ -12,6 +12,9 @@ flags=(-timeout 60m -parallel 4 "$@")
 # are no business of these tests.
 case " $* " in *" -race "*) export GOFLAGS="${GOFLAGS:+$GOFLAGS }-gcflags=modernc.org/...=-d=checkptr=0" ;; esac
 
+# Each test has a database of its own: with fsync the disk would be what most of them wait for.
+export TEST_PG_FSYNC=${TEST_PG_FSYNC:-off}
+
 status=0
 scripts/with-services.sh go test "${flags[@]}" ./... || status=1
 while IFS= read -r module; do

@@ -2,7 +2,7 @@
 # Runs a command with a Postgres and an S3 server of its own: scripts/with-services.sh go test ./...
 # Both listen on free ports of 127.0.0.1, keep their data in a temporary folder, are named to the command by TEST_PG_DSN,
 # TEST_S3_ENDPOINT, TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY, and are gone when it ends. Those that are set already are
-# used as they are.
+# used as they are. TEST_PG_FSYNC=off makes a Postgres that need not survive the machine.
 set -euo pipefail
 
 tools=${TIDEMARK_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/tidemark/bin}
@@ -53,7 +53,7 @@ if [ -z "${TEST_PG_DSN:-}" ]; then
 	(cd / && "${as[@]}" "$initdb" -D "$dir/pg" -U postgres -A trust --no-sync -E UTF8 --locale=C >"$dir/initdb.log")
 	port=$(free_port)
 	(cd / && exec "${as[@]}" "$(dirname "$initdb")/postgres" -D "$dir/pg" -p "$port" -k '' \
-		-c listen_addresses=127.0.0.1 -c max_connections=400 -c wal_sync_method=fdatasync) >"$dir/pg.log" 2>&1 &
+		-c listen_addresses=127.0.0.1 -c max_connections=400 -c wal_sync_method=fdatasync -c fsync="${TEST_PG_FSYNC:-on}") >"$dir/pg.log" 2>&1 &
 	postgres=$!
 	await "$postgres" "$port" "$dir/pg.log"
 	export TEST_PG_DSN="postgres://postgres@127.0.0.1:$port/postgres?sslmode=disable"
