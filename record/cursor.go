@@ -23,6 +23,7 @@ type cursor struct {
 	base   int64  // bytes of the body before buf
 	src    io.Reader
 	window []byte // buf's memory when there is a source
+	limit  int64  // of bytes that come from src
 	err    error
 }
 
@@ -53,7 +54,7 @@ func (c *cursor) fill() bool {
 				c.fail(err)
 			}
 		}
-		if c.base+int64(len(c.buf)) > MaxUncompressed {
+		if c.base+int64(len(c.buf)) > c.limit {
 			c.src = nil
 			c.fail(errBomb)
 			return false

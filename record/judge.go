@@ -13,7 +13,8 @@ import (
 // AllowEmpty alone: the topic's settings may be younger than the batch.
 type Rules struct {
 	// Client: the batch comes from a client, which may not write control batches,
-	// append times, base offsets or a producer without sequence.
+	// append times, delete horizons, base offsets or a producer without sequence. It
+	// waits where many are decompressed at once.
 	Client bool
 	// Dense: one record per offset, as before compaction.
 	Dense bool
@@ -46,8 +47,9 @@ type Summary struct {
 //
 // Stricter than Kafka 4.4, where no client goes: offset deltas that are not 0..n-1
 // (Kafka stores them as they are), lengths below -1, timestamps that overflow, a
-// transaction without producer, and an append time from a client (Kafka clears it
-// on a topic of create time, and refuses it on the other).
+// transaction without producer, an append time from a client (Kafka clears it
+// on a topic of create time, and refuses it on the other), and a delete horizon from
+// one (Kafka believes it: the tombstones would go at once).
 //
 // Errors: ErrTruncated, ErrCorrupt, ErrMagic, ErrTooLarge, ErrCodec,
 // ErrInvalidTimestamp, ErrInvalidRecord.
@@ -65,11 +67,14 @@ func Judge(batch []byte, rules Rules) (Summary, error) {
 		return s, nil
 	}
 	w := walker{h: h, rules: rules, minTime: math.MaxInt64, maxTime: NoTimestamp, last: -1}
-	if h.Codec() == CodecNone {
+	switch {
+	case h.Codec() == CodecNone:
 		w.buf = body
 		err = w.walk()
-	} else {
-		err = w.walkCompressed(body)
+	case rules.Client:
+		err = w.walkGated(body)
+	default:
+		err = w.walkCompressed(body, MaxUncompressed)
 	}
 	if err != nil {
 		return s, err
@@ -129,6 +134,8 @@ func judgeClient(h Header) error {
 		return fmt.Errorf("%w: transactional batch without producer", ErrInvalidRecord)
 	case h.LogAppendTime():
 		return fmt.Errorf("%w: append time from a client", ErrInvalidTimestamp)
+	case h.Attributes&attrDeleteHorizon != 0:
+		return fmt.Errorf("%w: delete horizon from a client", ErrInvalidRecord)
 	}
 	return nil
 }
@@ -154,13 +161,33 @@ var (
 
 var windows = sync.Pool{New: func() any { return new([windowSize]byte) }}
 
-func (w *walker) walkCompressed(body []byte) error {
+// walkGated walks a client's body within the gates. One that turns out to be a long one begins anew in the narrow gate,
+// so that those who wait for it hold no decoder.
+func (w *walker) walkGated(body []byte) error {
+	fresh := *w
+	if limit := briefLimit(len(body)); limit < MaxUncompressed && !needsWide(body, w.h.Codec()) {
+		if err := w.walkIn(wideGate, body, limit); w.err != errBomb {
+			return err
+		}
+		*w = fresh
+	}
+	return w.walkIn(narrowGate, body, MaxUncompressed)
+}
+
+func (w *walker) walkIn(g gate, body []byte, limit int64) error {
+	g.enter()
+	defer g.leave()
+	return w.walkCompressed(body, limit)
+}
+
+// walkCompressed walks a body that decompresses to at most limit bytes.
+func (w *walker) walkCompressed(body []byte, limit int64) error {
 	s, err := openStream(body, w.h.Codec())
 	if err != nil {
 		return fmt.Errorf("batch at %d: %w", w.h.BaseOffset, err)
 	}
 	window := windows.Get().(*[windowSize]byte)
-	w.src, w.window = s, window[:]
+	w.src, w.window, w.limit = s, window[:], limit
 	err = w.walk()
 	w.src, w.window, w.buf = nil, nil, nil
 	windows.Put(window)

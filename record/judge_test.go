@@ -214,6 +214,7 @@ func TestJudgeClientRules(t *testing.T) {
 		{"producer without sequence", build(BuilderOptions{Producer: &Producer{ID: 3, BaseSequence: -1}}), ErrInvalidRecord},
 		{"transaction without producer", build(BuilderOptions{Transactional: true}), ErrInvalidRecord},
 		{"append time", build(BuilderOptions{LogAppendTime: true, MaxTimestamp: 9}), ErrInvalidTimestamp},
+		{"delete horizon", build(BuilderOptions{DeleteHorizon: new(int64)}), ErrInvalidRecord},
 	} {
 		_, err := Judge(r.batch, produceRules)
 		require.ErrorIs(t, err, r.want, r.story)

@@ -121,16 +121,16 @@ func (s *zstdStream) Read(p []byte) (int, error) {
 	n, err := s.dec.Read(p)
 	// Only the first frame may turn the whole body to the other way: bytes of an
 	// earlier frame that were handed out cannot be taken back.
-	if n == 0 && s.untouched() && errors.Is(err, zstd.ErrWindowSizeExceeded) {
+	if n == 0 && errors.Is(err, zstd.ErrWindowSizeExceeded) && needsWide(s.raw, CodecZstd) {
 		return s.readWide(p)
 	}
 	return n, err
 }
 
-// untouched reports that the first frame of the body is the one being refused.
-func (s *zstdStream) untouched() bool {
+// needsWide reports a body whose first frame has a window beyond maxWindow.
+func needsWide(body []byte, codec Codec) bool {
 	var h zstd.Header
-	return h.Decode(s.raw) == nil && !h.Skippable && h.WindowSize > maxWindow
+	return codec == CodecZstd && h.Decode(body) == nil && !h.Skippable && h.WindowSize > maxWindow
 }
 
 func (s *zstdStream) readWide(p []byte) (int, error) {
