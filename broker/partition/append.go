@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tidemark/broker/topicconfig"
 	"tidemark/hotlog"
 	"tidemark/record"
 )
@@ -28,24 +29,21 @@ type Appended struct {
 // reused; readers hear of it when arrived is announced. Errors: ErrNotLeader, ErrNotEnoughReplicas, ErrTimestamp, ErrTransaction, record.Err…,
 // producer.Err…, hotlog.ErrDiskFull, hotlog.ErrFailed.
 func (p *Partition) Append(records []byte, acks int16, arrived *Arrivals) (Appended, error) {
+	// What cannot be appended is not judged, and what is judged, which may take long (record.Judge), holds up no role.
+	if err := p.appendable(acks); err != nil {
+		return Appended{}, err
+	}
+	batch, sum, err := p.judge(records, p.env.wall().UnixMilli())
+	if err != nil {
+		return Appended{}, err
+	}
 	p.roleMu.RLock()
 	defer p.roleMu.RUnlock()
-	lead, err := p.leading()
+	lead, err := p.appendableLocked(acks, len(batch))
 	if err != nil {
 		return Appended{}, err
 	}
-	cfg := p.cfg.Load()
-	if acks == AcksAll && !lead.enough() {
-		return Appended{}, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughReplicas, lead.inSync.Load(), lead.minISR.Load())
-	}
-	if p.env.pressure.refuseProduce(len(records)) {
-		return Appended{}, fmt.Errorf("%w: above the first mark", hotlog.ErrDiskFull)
-	}
-	now := p.env.wall().UnixMilli()
-	batch, sum, err := p.judge(records, now)
-	if err != nil {
-		return Appended{}, err
-	}
+	cfg, now := p.cfg.Load(), p.env.wall().UnixMilli()
 	var one [1]record.Summary
 	one[0] = sum
 	done, err := p.log.Append(hotlog.AppendRequest{
@@ -71,6 +69,28 @@ func (p *Partition) Append(records []byte, acks int16, arrived *Arrivals) (Appen
 	}, nil
 }
 
+func (p *Partition) appendable(acks int16) error {
+	p.roleMu.RLock()
+	defer p.roleMu.RUnlock()
+	_, err := p.appendableLocked(acks, 0)
+	return err
+}
+
+// appendableLocked is the leadership under which a client may append so many bytes now. The caller holds roleMu in read mode.
+func (p *Partition) appendableLocked(acks int16, bytes int) (*leadership, error) {
+	lead, err := p.leading()
+	if err != nil {
+		return nil, err
+	}
+	if acks == AcksAll && !lead.enough() {
+		return nil, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughReplicas, lead.inSync.Load(), lead.minISR.Load())
+	}
+	if p.env.pressure.refuseProduce(bytes) {
+		return nil, fmt.Errorf("%w: above the first mark", hotlog.ErrDiskFull)
+	}
+	return lead, nil
+}
+
 // judge is R4's one function with the client's rules, then the topic's limits.
 func (p *Partition) judge(records []byte, now int64) ([]byte, record.Summary, error) {
 	batch, rest, err := record.Split(records)
@@ -78,13 +98,17 @@ func (p *Partition) judge(records []byte, now int64) ([]byte, record.Summary, er
 		return nil, record.Summary{}, err
 	}
 	if len(rest) > 0 {
-		return nil, record.Summary{}, fmt.Errorf("%w: %d bytes after the one batch that a produce may carry", record.ErrInvalidRecord, len(rest))
+		return nil, record.Summary{}, fmt.Errorf("%w: %d bytes after the one batch that a produce may carry",
+			record.ErrInvalidRecord, len(rest))
 	}
 	cfg := p.cfg.Load()
 	sum, err := record.Judge(batch, record.Rules{
-		Client: true, Dense: true, KeyRequired: cfg.CleanupCompact, MaxBytes: int(cfg.MaxMessageBytes),
+		Client: true, Dense: true, KeyRequired: cfg.CleanupCompact, MaxBytes: maxBytes(cfg),
 	})
 	if err != nil {
+		if errors.Is(err, record.ErrTooLarge) && len(batch) > maxBytes(cfg) {
+			err = tooLarge(err, cfg)
+		}
 		return nil, sum, err
 	}
 	if sum.Header.IsTransactional() {
@@ -102,14 +126,29 @@ func (p *Partition) judge(records []byte, now int64) ([]byte, record.Summary, er
 	return recompress(batch, sum, cfg)
 }
 
+// maxBytes is max.message.bytes as record has it, where 0 means no bound: no batch is as small as a byte.
+func maxBytes(cfg *topicconfig.Topic) int { return max(1, int(cfg.MaxMessageBytes)) }
+
+func tooLarge(err error, cfg *topicconfig.Topic) error {
+	return fmt.Errorf("%w: the topic's max.message.bytes is %d; raise it or send smaller batches", err, cfg.MaxMessageBytes)
+}
+
+// farthest bounds timestamps, in ms from 1970 to both sides, so that the difference of any two fits into the delta that
+// a record holds, whatever base its batch gets when it is written anew.
+const farthest = 1 << 62
+
 // checkTimestamps bounds client timestamps around the broker's clock (KIP-937). Records without one
 // are let through, as in Kafka.
 func checkTimestamps(sum record.Summary, now, before, after int64) error {
-	if sum.MinTimestamp != record.NoTimestamp && before >= 0 && now-sum.MinTimestamp > before {
-		return fmt.Errorf("%w: %d is more than %d ms before the broker's %d", ErrTimestamp, sum.MinTimestamp, before, now)
-	}
-	if sum.MaxTimestamp != record.NoTimestamp && after >= 0 && sum.MaxTimestamp-now > after {
-		return fmt.Errorf("%w: %d is more than %d ms after the broker's %d", ErrTimestamp, sum.MaxTimestamp, after, now)
+	switch lo, hi := sum.MinTimestamp, sum.MaxTimestamp; {
+	case lo < -farthest || hi > farthest:
+		return fmt.Errorf("%w: %d to %d are no times of records", ErrTimestamp, lo, hi)
+	case lo != record.NoTimestamp && before >= 0 && now-lo > before:
+		return fmt.Errorf("%w: %d is more than %d ms (message.timestamp.before.max.ms) before the broker's %d",
+			ErrTimestamp, lo, before, now)
+	case hi != record.NoTimestamp && after >= 0 && hi-now > after:
+		return fmt.Errorf("%w: %d is more than %d ms (message.timestamp.after.max.ms) after the broker's %d",
+			ErrTimestamp, hi, after, now)
 	}
 	return nil
 }

@@ -1,34 +1,27 @@
 package partition
 
 import (
-	"fmt"
+	"errors"
 
 	"tidemark/broker/topicconfig"
 	"tidemark/record"
 )
 
 // recompress gives the batch the topic's codec if compression.type asks for another one than the
-// producer used; nothing but the encoding changes.
+// producer used; nothing but the encoding changes. max.message.bytes holds for the outcome too, as in Kafka.
 func recompress(batch []byte, sum record.Summary, cfg *topicconfig.Topic) ([]byte, record.Summary, error) {
 	want, asked, err := topicCodec(cfg.CompressionType)
 	if err != nil || !asked || want == sum.Header.Codec() {
 		return batch, sum, err
 	}
-	opts := record.OptionsOf(sum.Header)
-	opts.Codec = want
-	b := record.NewBuilder(opts)
-	var scratch record.Scratch
-	for r, err := range record.Records(batch, &scratch) {
-		if err != nil {
-			return nil, sum, fmt.Errorf("recompress: %w", err)
-		}
-		if err := b.Append(r); err != nil {
-			return nil, sum, fmt.Errorf("recompress: %w", err)
-		}
+	out, err := record.Recompress(batch, sum, want, maxBytes(cfg))
+	switch {
+	case errors.Is(err, record.ErrTooLarge):
+		return nil, sum, tooLarge(err, cfg)
+	case err != nil:
+		return nil, sum, err
 	}
-	out := b.Build()
-	h, err := record.ParseHeader(out)
-	sum.Header = h
+	sum.Header, err = record.ParseHeader(out)
 	return out, sum, err
 }
 

@@ -3,7 +3,7 @@ package topicconfig
 // recordTable: which records are taken and how they are stamped and compressed.
 var recordTable = []Definition{
 	{Name: "max.message.bytes", Type: Int, Default: "1048588", valid: atLeast(0), BrokerName: "message.max.bytes",
-		Doc: "Largest record batch that is taken, as it comes (after compression).",
+		Doc: "Largest record batch that is taken, as it comes and as it is stored (after compression).",
 		set: func(t *Topic, v value) { t.MaxMessageBytes = v.num }},
 	{Name: "max.decompressed.message.bytes", Type: Int, Default: "2147483639", valid: between(1, 2147483639), Effect: NoEffect,
 		Doc: "Largest single record, after decompression, that Kafka takes."},
