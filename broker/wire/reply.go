@@ -75,9 +75,9 @@ func NoReply() Reply { return Reply{} }
 func CloseConn(reason string) Reply { return Reply{kind: replyClose, reason: reason} }
 
 // Unsupported answers a refused request without knowing it: a response of its
-// kind whose top-level error code, if it has one, is UNSUPPORTED_VERSION, or
-// for a key that nobody knows the bare code. A response without a top-level
-// code cannot carry it, so its connection is closed.
+// kind with UNSUPPORTED_VERSION for itself and for whatever the request names, or
+// for a key that nobody knows the bare code. A request that cannot be read, or a
+// response without any place for a code, costs the connection.
 func Unsupported(req *Request) Reply {
 	if req.Body == nil {
 		if known := kmsg.RequestForKey(req.Key); known != nil {
@@ -85,8 +85,8 @@ func Unsupported(req *Request) Reply {
 		}
 		return RespondBody(bareCode(codeUnsupportedVersion))
 	}
-	resp := req.Body.ResponseKind()
-	if !setErrorCode(resp, codeUnsupportedVersion) {
+	resp, ok := refused(req.Body, codeUnsupportedVersion)
+	if !ok {
 		return CloseConn("unsupported version")
 	}
 	return Respond(resp)
