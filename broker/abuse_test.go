@@ -19,7 +19,7 @@ func TestH2_KIP511_ApiVersionsInAnyVersion(t *testing.T) {
 	n := brokertest.Start(t, brokertest.Options{})
 	c := dial(t, n)
 	for range 2 {
-		for _, version := range []int16{0, 3, 4, 5, 99, -1, 32767} {
+		for _, version := range []int16{0, 1, 2, 3, 4, 5, 99, -1, 32767} {
 			frame := binary.BigEndian.AppendUint16(nil, 18)
 			frame = binary.BigEndian.AppendUint16(frame, uint16(version))
 			frame = append(frame, 0, 0, 0, 9, 0, 1, 'x')

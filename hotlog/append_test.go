@@ -97,7 +97,7 @@ func TestF4_TheLastFiveBatchesAreRemembered(t *testing.T) {
 	retries(t, fresh)
 }
 
-func TestAFirstSequenceInAnEmptyLogIsZero(t *testing.T) {
+func TestF5_AFirstSequenceInAnEmptyLogIsZero(t *testing.T) {
 	l := open(t, testOptions(t))
 	_, err := l.Append(request(t, from(7, 0, 17, 1)))
 	require.ErrorIs(t, err, producer.ErrOutOfOrderSequence)
