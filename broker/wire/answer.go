@@ -17,7 +17,7 @@ func (c *Conn) write() (err error) {
 	for s := range c.slots {
 		if err != nil {
 			s.reply.release()
-			c.inFlight.Add(-1)
+			c.answered(s)
 			continue
 		}
 		if err = c.answer(w, s); err != nil {
@@ -26,12 +26,19 @@ func (c *Conn) write() (err error) {
 			}
 			c.kill()
 		}
-		c.inFlight.Add(-1)
+		c.answered(s)
 	}
 	if err != nil {
 		return err
 	}
 	return w.flush()
+}
+
+func (c *Conn) answered(s slot) {
+	c.inFlight.Add(-1)
+	if s.other {
+		<-c.others
+	}
 }
 
 // answer writes one answer, waiting for it if need be.

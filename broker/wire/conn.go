@@ -23,6 +23,11 @@ import (
 // that are read without a budget.
 const readAhead = 4 << 10
 
+// maxOthers is how many answers to requests other than produce and fetch may wait on one connection before the next such
+// request is begun: tens of bytes may ask for megabytes, which a peer that does not read, or that sent a long poll before,
+// would leave in memory (R20). Kafka begins one request at a time.
+const maxOthers = 4
+
 // Conn is one client connection.
 type Conn struct {
 	id       int64
@@ -35,6 +40,8 @@ type Conn struct {
 	// slots holds the answers in request order; the reader fills and closes
 	// it, the writer empties it.
 	slots chan slot
+	// others holds one entry for each begun request that maxOthers bounds, until it is answered.
+	others chan struct{}
 	// active is when bytes last moved, as time since the connection began.
 	active   atomic.Int64
 	inFlight atomic.Int64
@@ -52,6 +59,7 @@ type Conn struct {
 type slot struct {
 	reply    Reply
 	key      int
+	other    bool // it has an entry in others
 	corr     int32
 	flexible bool
 	began    time.Time
@@ -86,6 +94,7 @@ func (c *Conn) serve(ctx context.Context, h Handler) {
 	stopWake := context.AfterFunc(ctx, func() { _ = c.nc.SetReadDeadline(time.Unix(1, 0)) })
 	defer stopWake()
 
+	c.others = make(chan struct{}, maxOthers)
 	writerDone := make(chan struct{})
 	go func() {
 		defer close(writerDone)
@@ -193,7 +202,7 @@ func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, held *hold) 
 		return slot{}, faultf(reasonHandler, "%s v%d: %s", kmsg.NameForKey(req.Key), req.Version, reply.reason)
 	}
 	c.inFlight.Add(1)
-	return slot{reply: reply, key: key, corr: req.CorrelationID, flexible: req.flexible, began: began}, nil
+	return slot{reply: reply, key: key, other: isOther(req.Key), corr: req.CorrelationID, flexible: req.flexible, began: began}, nil
 }
 
 // handle gives the request to the handler. What it does not keep goes back to the budget, after a panic too.
@@ -274,6 +283,11 @@ func (c *Conn) readFrame(ctx context.Context, br *bufio.Reader) (*[]byte, *hold,
 			return nil, nil, faultf(reasonFrame, "%w: %s of %d bytes (largest %d)", ErrFrame, kmsg.NameForKey(h.key), size, c.opts.MaxOtherRequestBytes)
 		}
 	}
+	if isOther(h.key) {
+		if err := c.beginOther(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 	if _, err := br.Peek(min(4+size, readAhead)); err != nil {
 		return nil, nil, err
 	}
@@ -290,6 +304,27 @@ func (c *Conn) readFrame(ctx context.Context, br *bufio.Reader) (*[]byte, *hold,
 		return nil, nil, err
 	}
 	return buf, held, nil
+}
+
+// isOther reports a request that maxOthers bounds. Produce brings more bytes than it is answered; what fetches hold has
+// bounds of its own.
+func isOther(key int16) bool { return key != keyProduce && key != keyFetch }
+
+// beginOther waits until one more of the others may be begun.
+func (c *Conn) beginOther(ctx context.Context) error {
+	select {
+	case c.others <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case c.others <- struct{}{}:
+		return c.allow(ctx, c.opts.ReadTimeout) // the time was ours, not the peer's
+	case <-c.dead:
+		return errGone
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Where the budget has little room left, a large frame is read in steps, each four times what has arrived, here or in the

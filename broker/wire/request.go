@@ -10,6 +10,7 @@ import (
 
 const (
 	keyProduce            = 0
+	keyFetch              = 1
 	keyControlledShutdown = 7
 	keyAPIVersions        = 18
 

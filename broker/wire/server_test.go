@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -237,17 +238,54 @@ func TestInFlightBoundStopsReading(t *testing.T) {
 	})
 	c := h.dial()
 	for range 50 {
-		_, err := c.Send(metadata(1))
+		_, err := c.Send(produce(-1, nil))
 		require.NoError(t, err)
 	}
 	// One waits at the writer, three in the queue, one at its door.
 	eventually(t, "requests begin", func() bool { return begun.Load() == 5 })
-	gate.Resolve(Respond(metadata(1).ResponseKind()))
+	gate.Resolve(Respond(produce(-1, nil).ResponseKind()))
 	for range 50 {
 		_, err := c.Recv()
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 50, begun.Load())
+}
+
+// Requests of some bytes that each ask for much are begun few at a time, whether a long poll stands before them or the peer
+// does not read; produce goes on.
+func TestR20_FewLargeAnswersWaitOnAConnection(t *testing.T) {
+	var begun atomic.Int32
+	poll, produced := NewPending(), make(chan struct{})
+	answer := make([]byte, 16<<20) // more than sockets hold
+	h := start(t, Options{}, func(_ context.Context, _ *Conn, req *Request) Reply {
+		switch req.Key {
+		case keyProduce:
+			close(produced)
+		case keyFetch:
+			return Later(poll)
+		default:
+			begun.Add(1)
+			return RespondBody(&countedBody{size: len(answer), write: func(w *Writer) error { _, err := w.Write(answer); return err }})
+		}
+		return Respond(req.Body.ResponseKind())
+	})
+	c := h.dial()
+	fetch := kmsg.NewPtrFetchRequest()
+	fetch.SetVersion(12)
+	const n = 20
+	for _, r := range append([]kmsg.Request{fetch, produce(-1, nil)}, slices.Repeat([]kmsg.Request{metadata(1)}, n)...) {
+		_, err := c.Send(r)
+		require.NoError(t, err)
+	}
+	<-produced
+	eventually(t, "requests begin", func() bool { return begun.Load() == maxOthers })
+	poll.Resolve(Respond(fetch.ResponseKind()))
+	for i := range n + 2 {
+		require.LessOrEqual(t, begun.Load(), int32(max(0, i-1)+maxOthers), "after %d answers", i)
+		_, _, err := c.RecvRaw()
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, n, begun.Load())
 }
 
 func TestH15_ALateAnswerReachesNobodyElse(t *testing.T) {
