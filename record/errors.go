@@ -23,6 +23,9 @@ var (
 	// ErrTooLarge: more bytes than the rules or this package's guards allow
 	// [MESSAGE_TOO_LARGE].
 	ErrTooLarge = errors.New("record: batch too large")
+	// ErrBusy: too many batches that decompress to very much are judged already; the same
+	// batch may be sent again [REQUEST_TIMED_OUT].
+	ErrBusy = errors.New("record: batches are decompressed slower than they come")
 	// ErrCodec: attributes name a codec that does not exist
 	// [UNSUPPORTED_COMPRESSION_TYPE].
 	ErrCodec = errors.New("record: unknown compression codec")

@@ -1,6 +1,10 @@
 package record
 
-import "runtime"
+import (
+	"fmt"
+	"runtime"
+	"time"
+)
 
 // What a client compresses may decompress to thousands of times its size, through a window of megabytes. Two gates bound
 // how many clients' batches are in decoders at once, whatever the number of connections (R20): the wide one lets as many
@@ -12,6 +16,9 @@ var (
 	narrowGate = make(gate, max(1, runtime.GOMAXPROCS(0)/2))
 )
 
+// patience bounds the wait for a gate: a connection that waits can do nothing else, not even end.
+const patience = 2 * time.Second
+
 const (
 	// briefBytes is what any batch may decompress to without being a long one.
 	briefBytes = 8 << 20
@@ -22,5 +29,21 @@ const (
 // briefLimit is how many bytes a batch of size bytes may decompress to within the wide gate.
 func briefLimit(size int) int64 { return max(briefBytes, briefRatio*int64(size)) }
 
-func (g gate) enter() { g <- struct{}{} }
+// enter lets the caller in, or returns ErrBusy after a while; leave follows only the former.
+func (g gate) enter() error {
+	select {
+	case g <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case g <- struct{}{}:
+		return nil
+	case <-late.C:
+		return fmt.Errorf("%w: none of %d places has become free in %v", ErrBusy, cap(g), patience)
+	}
+}
+
 func (g gate) leave() { <-g }

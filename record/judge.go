@@ -52,7 +52,7 @@ type Summary struct {
 // one (Kafka believes it: the tombstones would go at once).
 //
 // Errors: ErrTruncated, ErrCorrupt, ErrMagic, ErrTooLarge, ErrCodec,
-// ErrInvalidTimestamp, ErrInvalidRecord.
+// ErrInvalidTimestamp, ErrInvalidRecord; for clients, ErrBusy.
 func Judge(batch []byte, rules Rules) (Summary, error) {
 	h, err := judgeHeader(batch, rules)
 	if err != nil {
@@ -175,7 +175,9 @@ func (w *walker) walkGated(body []byte) error {
 }
 
 func (w *walker) walkIn(g gate, body []byte, limit int64) error {
-	g.enter()
+	if err := g.enter(); err != nil {
+		return err
+	}
 	defer g.leave()
 	return w.walkCompressed(body, limit)
 }

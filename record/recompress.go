@@ -27,7 +27,7 @@ var streamZstds = sync.Pool{New: func() any {
 
 // Recompress returns the batch that Judge told s of with its records in codec, at most maxBytes large (0: MaxBatchSize).
 // Header and records stay as they are. The records pass through windows, so that memory follows what is returned, not what
-// the batch decompresses to. It does not change batch. Errors: ErrTooLarge, ErrCodec, ErrInvalidRecord.
+// the batch decompresses to. It does not change batch. Errors: ErrTooLarge, ErrCodec, ErrInvalidRecord, ErrBusy.
 func Recompress(batch []byte, s Summary, codec Codec, maxBytes int) ([]byte, error) {
 	if !codec.Known() {
 		return nil, fmt.Errorf("%w: %s", ErrCodec, codec)
@@ -39,7 +39,9 @@ func Recompress(batch []byte, s Summary, codec Codec, maxBytes int) ([]byte, err
 	if s.UncompressedBytes > briefLimit(len(batch)) || needsWide(batch[HeaderSize:], s.Header.Codec()) {
 		gate = narrowGate
 	}
-	gate.enter()
+	if err := gate.enter(); err != nil {
+		return nil, err
+	}
 	defer gate.leave()
 	out := &boundedBuffer{max: maxBytes}
 	out.b = append(make([]byte, 0, min(len(batch), maxBytes)), batch[:HeaderSize]...)

@@ -84,7 +84,7 @@ func TestR20_LongBatchesTakeTurns(t *testing.T) {
 		wide, narrow := wideGate, narrowGate
 		wideGate, narrowGate = make(gate, 1), make(gate, 1)
 		defer func() { wideGate, narrowGate = wide, narrow }()
-		narrowGate.enter()
+		require.NoError(t, narrowGate.enter())
 		done := make(chan error, 4)
 		for range 4 {
 			go func() {
@@ -97,6 +97,15 @@ func TestR20_LongBatchesTakeTurns(t *testing.T) {
 		judged(t, honest)
 		_, err := Judge(long, publishRules)
 		require.NoError(t, err, "a follower's copy waits for no client")
+		for range 4 { // now the clock goes on
+			require.ErrorIs(t, <-done, ErrBusy)
+		}
+		for range 4 {
+			go func() {
+				_, err := Judge(long, produceRules)
+				done <- err
+			}()
+		}
 		narrowGate.leave()
 		for range 4 {
 			require.NoError(t, <-done)

@@ -38,6 +38,7 @@ var codes = []struct {
 	{partition.ErrStorage, kerr.KafkaStorageError},
 
 	{record.ErrTooLarge, kerr.MessageTooLarge},
+	{record.ErrBusy, kerr.RequestTimedOut}, // which producers retry
 	{record.ErrMagic, kerr.UnsupportedForMessageFormat},
 	{record.ErrCodec, kerr.UnsupportedCompressionType},
 	{record.ErrInvalidTimestamp, kerr.InvalidTimestamp},
