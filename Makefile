@@ -23,7 +23,7 @@ bench-compare-full: ; cd integration/bench && BENCH_FULL=1 go run .
 bench-cluster: ; scripts/with-services.sh sh -c 'cd integration/bench && BENCH_CLUSTER=1 exec go run .'
 # A cluster of processes under faults: each of the two long tests lasts DURATION, Postgres is away for a minute; other variables
 # in integration/chaos.
-chaos: ; TIDEMARK_CHAOS_DURATION=$(DURATION) TIDEMARK_CHAOS_KILLS=$(DURATION) TIDEMARK_CHAOS_OUTAGE=60s TIDEMARK_CHAOS_SEGMENTS=800 TIDEMARK_CHAOS_DEFAULT_KILLS=10 scripts/with-services.sh go test -timeout 24h -count=1 -v ./integration/chaos
+chaos: ; TIDEMARK_CHAOS_DURATION=$(DURATION) TIDEMARK_CHAOS_KILLS=$(DURATION) TIDEMARK_CHAOS_OUTAGE=60s TIDEMARK_CHAOS_SEGMENTS=800 TIDEMARK_CHAOS_DEFAULT_KILLS=10 scripts/with-services.sh go test -timeout 24h -count=1 -parallel 1 -v ./integration/chaos
 # The checked models of the riskiest rules; LIMIT seconds for each search.
 model: ; docs/model/run.sh
 # The black-box tests, over and over: what fails once in a hundred runs fails here.

@@ -15,6 +15,7 @@ import (
 
 // B22: a broker that has nothing of a partition on its disk answers for offsets and times as the one that had it all.
 func TestB22_TimesAndOffsetsWithoutALocalLog(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	tens(t, n, "b22", 1)
@@ -41,6 +42,7 @@ func TestB22_TimesAndOffsetsWithoutALocalLog(t *testing.T) {
 // H36: a fetch of nine hot partitions and a cold one whose bucket says nothing: the hot ones are answered, again and again on
 // the same connection, and a produce behind them too; the cold one joins when its bucket speaks.
 func TestH36_HotPartitionsDoNotWaitForACold(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	coldTens(t, n, "cold", 31)
@@ -83,6 +85,7 @@ func TestH36_HotPartitionsDoNotWaitForACold(t *testing.T) {
 
 // K1: whatever happens to the connections by which brokers hear of changes, cut or dead without a word, each change is seen.
 func TestK1_ChangesAreSeenWhateverHappensToConnections(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	nodes := serveCluster(t, stores, 2, map[string]string{"TIDEMARK_AUTO_CREATE_TOPICS": "false"})
 	for i, happens := range []func(){func() {}, stores.PG.Reset, stores.PG.Strand} {

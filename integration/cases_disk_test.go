@@ -23,6 +23,7 @@ import (
 // retry, all else goes on, and when the bucket is back the disk empties and produce is accepted by itself. Then
 // something else fills the disk to the last byte and the broker is killed: it starts, moves its data out and serves.
 func TestL1_H18_FullDisk(t *testing.T) {
+	t.Parallel()
 	harness.OnSmallDisk(t, 128, func(disk string) {
 		stores := harness.RealStores(t)
 		n := harness.Serve(t, stores, harness.Options{Dir: filepath.Join(disk, "data")})
@@ -60,6 +61,7 @@ func TestL1_H18_FullDisk(t *testing.T) {
 
 // L1: the same for a broker whose catalog lies on the full disk too.
 func TestL1_DevStartsOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	harness.OnSmallDisk(t, 96, func(disk string) {
 		n := harness.Dev(t, harness.Options{Dir: filepath.Join(disk, "data")})
 		n.CreateTopic(t, "full", 1)
@@ -105,12 +107,12 @@ func fill(t *testing.T, cl *kgo.Client, model *checker.Log) error {
 
 func accepted(t *testing.T, cl *kgo.Client, model *checker.Log) {
 	t.Helper()
-	harness.Until(t, 30*time.Second, "produce is accepted again", func() error { return one(t, cl, model) })
+	harness.Until(t, time.Minute, "produce is accepted again", func() error { return one(t, cl, model) })
 }
 
 func reserved(t *testing.T, n *harness.Node) {
 	t.Helper()
-	harness.Until(t, 15*time.Second, "the reserve is made", func() error {
+	harness.Until(t, time.Minute, "the reserve is made", func() error {
 		_, err := os.Stat(filepath.Join(n.Dir, "reserve"))
 		return err
 	})

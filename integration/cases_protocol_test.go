@@ -59,6 +59,7 @@ func produceRequest(version int16, topic string, batch []byte) *kmsg.ProduceRequ
 
 // F4: an answer is lost and the batch comes again, late or too late; after a kill, and after the disk is lost too.
 func TestF4_BatchesThatComeAgain(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "f4", 1, "segment.bytes", "200", "retention.ms", "-1")
@@ -91,7 +92,7 @@ func TestF4_BatchesThatComeAgain(t *testing.T) {
 	filler := n.Raw(t)
 	require.Zero(t, produceRaw(t, filler, 9, "f4", oneRecord(-1, -1, "seals what was before")).ErrorCode)
 	require.Zero(t, produceRaw(t, filler, 9, "f4", oneRecord(-1, -1, "stays in the active segment")).ErrorCode)
-	harness.Until(t, 20*time.Second, "the batches are tiered", func() error {
+	harness.Until(t, time.Minute, "the batches are tiered", func() error {
 		if got := n.Offset(t, "f4", 0, harness.LatestTiered); got < 5 {
 			return fmt.Errorf("last tiered offset %d", got)
 		}
@@ -115,6 +116,7 @@ func initProducer() *kmsg.InitProducerIDRequest {
 
 // H5: the special times of ListOffsets, at each version that knows them and at those that do not.
 func TestH5_SpecialTimes(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	coldTens(t, n, "h5", 41)
@@ -153,6 +155,7 @@ func TestH5_SpecialTimes(t *testing.T) {
 
 // H7: answers leave in the order of the requests, however long the first one takes.
 func TestH7_AnswersInOrder(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	n.CreateTopic(t, "h7", 1)
 	c := n.Raw(t)
@@ -178,6 +181,7 @@ func TestH7_AnswersInOrder(t *testing.T) {
 
 // H8: a fetch is answered by its max_wait, as soon as min_bytes are there, and at once where a partition is unknown.
 func TestH8_FetchIsAlwaysAnswered(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	tens(t, n, "h8", 1)
 	produceTens(t, n, "h8", 0, 5)
@@ -236,6 +240,7 @@ func TestH8_FetchIsAlwaysAnswered(t *testing.T) {
 
 // H10: old formats and zstd for old fetches are refused by name, and nothing of them is appended.
 func TestH10_OldVersionsAndFormats(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	n.CreateTopic(t, "h10", 1)
 	c := n.Raw(t)
@@ -277,6 +282,7 @@ func TestH10_OldVersionsAndFormats(t *testing.T) {
 
 // H13: a session over 100 partitions with room for three: none is starved.
 func TestH13_SessionsStarveNoPartition(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	n.CreateTopic(t, "h13", 100)
 	cl := n.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))

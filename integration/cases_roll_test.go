@@ -14,6 +14,7 @@ import (
 
 // H30: an active segment of which all is expired, or removed, goes; nothing else would end it for a week.
 func TestH30_AnExpiredActiveSegmentGoes(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{Env: devDelays})
 	for topic, configs := range map[string][]string{
 		"expires": {"retention.ms", "1000"},
@@ -27,7 +28,7 @@ func TestH30_AnExpiredActiveSegmentGoes(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 10, low)
 	for _, topic := range []string{"expires", "purged"} {
-		harness.Until(t, 30*time.Second, topic+" has nothing left", func() error {
+		harness.Until(t, time.Minute, topic+" has nothing left", func() error {
 			p, err := n.Partition(topic, 0)
 			if err != nil {
 				return err
@@ -45,6 +46,7 @@ func TestH30_AnExpiredActiveSegmentGoes(t *testing.T) {
 
 // P13: a record of a topic that is hardly written reaches the object tier after remote.copy.max.delay.ms, not segment.ms.
 func TestP13_IdleRecordsReachTheTier(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{Env: devDelays})
 	n.CreateTopic(t, "idle", 1, "segment.ms", "604800000", "remote.copy.max.delay.ms", "1000")
 	writeValues(t, n, "idle", 1)
@@ -58,6 +60,7 @@ func TestP13_IdleRecordsReachTheTier(t *testing.T) {
 
 // H32: below the start and above the end is out of range; at the end is not.
 func TestH32_OutOfRangeIsBelowTheStartAndAboveTheEnd(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	n.CreateTopic(t, "r", 1)
 	writeValues(t, n, "r", 10)
@@ -80,6 +83,7 @@ func writeValues(t *testing.T, n *harness.Node, topic string, count int) {
 
 // C14: all that was tiered at the tail of a compacted topic has gone; clients reach the end all the same.
 func TestC14_ClientsReachACompactedEnd(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{Env: devDelays})
 	n.CreateTopic(t, "tail", 1, "cleanup.policy", "compact", "segment.ms", "1000", "min.cleanable.dirty.ratio", "0.01",
 		"delete.retention.ms", "0", "local.retention.bytes", "1")

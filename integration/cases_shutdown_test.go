@@ -33,7 +33,7 @@ func TestL3_TermWithEverythingHanging(t *testing.T) {
 	defer deaf.Close()
 	require.NoError(t, deaf.SetWriteDeadline(time.Now().Add(2*time.Second)))
 	_, _ = deaf.Write(bytes.Repeat(n.Raw(t).Frame(fetchAt("l3", 0, 100, 0)), 5000))
-	harness.Until(t, 10*time.Second, "cold reads hang", func() error {
+	harness.Until(t, time.Minute, "cold reads hang", func() error {
 		if got := stores.S3.Count(getSegment); got == 0 {
 			return fmt.Errorf("no request")
 		}

@@ -60,7 +60,7 @@ func readTens(t *testing.T, n *harness.Node, topic string, from, to int) {
 // tiered waits until the object tier ends at an offset (inclusive, as ListOffsets -5 says it).
 func tiered(t *testing.T, n *harness.Node, topic string, last int64) {
 	t.Helper()
-	harness.Until(t, 30*time.Second, "the tier reaches "+fmt.Sprint(last), func() error {
+	harness.Until(t, time.Minute, "the tier reaches "+fmt.Sprint(last), func() error {
 		if got := n.Offset(t, topic, 0, harness.LatestTiered); got != last {
 			return fmt.Errorf("last tiered offset is %d", got)
 		}
@@ -111,7 +111,7 @@ func fetchOne(t *testing.T, n *harness.Node, topic string, offset int64, waitMS 
 func fetchEventually(t *testing.T, n *harness.Node, topic string, offset int64) kmsg.FetchResponseTopicPartition {
 	t.Helper()
 	var p kmsg.FetchResponseTopicPartition
-	harness.Until(t, 20*time.Second, fmt.Sprintf("a fetch at %d is answered", offset), func() error {
+	harness.Until(t, time.Minute, fmt.Sprintf("a fetch at %d is answered", offset), func() error {
 		p = fetchOne(t, n, topic, offset, 500)
 		if p.ErrorCode == 0 && len(p.RecordBatches) == 0 {
 			return fmt.Errorf("empty")

@@ -24,6 +24,7 @@ import (
 
 // A1: a segment that cannot be uploaded holds up what comes after it; nothing is passed, nothing is freed.
 func TestA1_AFailedUploadIsNotPassed(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	tens(t, n, "a1", 1, "local.retention.bytes", "1")
@@ -50,12 +51,13 @@ func TestA1_AFailedUploadIsNotPassed(t *testing.T) {
 
 // A2: retention passes what could not be uploaded; the uploader goes on at start and does not look back.
 func TestA2_RetentionPassesTheUpload(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	tens(t, n, "a2", 1, "retention.bytes", fmt.Sprint(20*batchBytes))
 	stores.S3.Add(s3proxy.Rule{Match: putSegment, Drop: true})
 	produceTens(t, n, "a2", 0, 101)
-	harness.Until(t, 30*time.Second, "retention moves start", func() error {
+	harness.Until(t, time.Minute, "retention moves start", func() error {
 		if got := n.Offset(t, "a2", 0, harness.Start); got < 80 {
 			return fmt.Errorf("start %d", got)
 		}
@@ -76,11 +78,12 @@ func TestA2_RetentionPassesTheUpload(t *testing.T) {
 
 // A7: every object is what its row says, batch by batch, although produce never rests.
 func TestA7_ObjectsAreWhatTheirRowsSay(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "a7", 1, append([]string{"segment.ms", "300"}, small...)...)
 	l := pour(t, n, "a7", 300)
-	harness.Until(t, 30*time.Second, "ten objects", func() error {
+	harness.Until(t, time.Minute, "ten objects", func() error {
 		rows, err := n.Segments("a7", 0)
 		if err == nil && len(rows) < 10 {
 			err = fmt.Errorf("%d objects", len(rows))
@@ -92,7 +95,7 @@ func TestA7_ObjectsAreWhatTheirRowsSay(t *testing.T) {
 	for _, row := range rows {
 		judgeObject(t, stores, row)
 	}
-	l.end(20 * time.Second)
+	l.end(time.Minute)
 	l.verify()
 }
 
@@ -126,6 +129,7 @@ func judgeObject(t *testing.T, stores harness.Stores, row admin.Segment) {
 
 // A9: the process dies after the store has the object and before the catalog has the row, again and again.
 func TestA9_KilledBetweenPutAndPublish(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "a9", 2, small...)
@@ -135,9 +139,9 @@ func TestA9_KilledBetweenPutAndPublish(t *testing.T) {
 		n.Wait(30 * time.Second)
 		stores.S3.Clear()
 		n.Start()
-		l.flows(20*time.Second, "produce after a start")
+		l.flows(time.Minute, "produce after a start")
 	}
-	l.end(30 * time.Second)
+	l.end(time.Minute)
 	drained(t, n, "a9")
 	l.verify()
 	agree(t, n, stores)
@@ -145,6 +149,7 @@ func TestA9_KilledBetweenPutAndPublish(t *testing.T) {
 
 // A13: a topic is deleted while one of its uploads is between PUT and commit.
 func TestA13_TopicDeletedUnderAnUpload(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	tens(t, n, "a13", 1)
@@ -173,15 +178,16 @@ func TestA13_TopicDeletedUnderAnUpload(t *testing.T) {
 
 // A16: the answer to the COMMIT of a publish is lost, again and again.
 func TestA16_LostAnswersOfPublishes(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "a16", 2, small...)
 	l := pour(t, n, "a16", 1000)
-	l.flows(20*time.Second, "produce")
+	l.flows(time.Minute, "produce")
 	for range 10 {
 		stores.S3.Add(s3proxy.Rule{Match: putSegment, Times: 1, Edit: func(*http.Response) { stores.PG.LoseReplies(2) }})
 		before := stores.S3.Count(putSegment)
-		harness.Until(t, 30*time.Second, "an upload after the lost answer", func() error {
+		harness.Until(t, time.Minute, "an upload after the lost answer", func() error {
 			if got := stores.S3.Count(putSegment); got <= before+1 {
 				return fmt.Errorf("%d uploads, %d before", got, before)
 			}
@@ -189,7 +195,7 @@ func TestA16_LostAnswersOfPublishes(t *testing.T) {
 		})
 		stores.S3.Clear()
 	}
-	l.end(30 * time.Second)
+	l.end(time.Minute)
 	drained(t, n, "a16")
 	l.verify()
 	agree(t, n, stores)
@@ -197,6 +203,7 @@ func TestA16_LostAnswersOfPublishes(t *testing.T) {
 
 // A19: tiering is switched on for a topic that has segments of several epochs. It cannot be switched off.
 func TestA19_TieringSwitchedOnLater(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	tens(t, n, "a19", 1, "remote.storage.enable", "false")
@@ -219,6 +226,7 @@ func TestA19_TieringSwitchedOnLater(t *testing.T) {
 
 // L2: the bucket is away for much longer than local retention would last: not a byte is freed that is not tiered.
 func TestL2_BucketAwayForThreeTimesLocalRetention(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	tens(t, n, "l2", 1, "local.retention.bytes", fmt.Sprint(10*batchBytes), "local.retention.ms", "1000")
@@ -240,6 +248,7 @@ func TestL2_BucketAwayForThreeTimesLocalRetention(t *testing.T) {
 
 // D17: a topic is deleted while the bucket is away; its objects go when the bucket is back, after a restart too.
 func TestD17_TopicDeletedWhileTheBucketIsAway(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	for _, topic := range []string{"d17", "other"} {

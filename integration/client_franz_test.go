@@ -19,6 +19,7 @@ import (
 
 // franz-go speaks the newest versions of everything: topic ids, fetch sessions, new admin calls.
 func TestClientFranz(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	coldTopic(t, n)
 	codecs := []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()}
@@ -96,7 +97,7 @@ func franzGroup(t *testing.T, n *harness.Node) {
 	seen := map[string]int{}
 	a, b := joinGroup(t, n, &mu, seen), joinGroup(t, n, &mu, seen)
 	until := func(what string, holds func() bool) {
-		harness.Until(t, 20*time.Second, what, func() error {
+		harness.Until(t, time.Minute, what, func() error {
 			mu.Lock()
 			defer mu.Unlock()
 			if !holds() {

@@ -23,6 +23,7 @@ var (
 // A bucket that fails in one way or another for a while: produce and hot fetch do not notice, nothing that is not
 // tiered is freed, and afterwards everything catches up.
 func TestBucketFailsWhileProducing(t *testing.T) {
+	t.Parallel()
 	faults := map[string][]s3proxy.Rule{
 		"errors":     {{Match: putSegment, Status: 500, Code: "InternalError"}},
 		"slow down":  {{Status: 503, Code: "SlowDown", Header: http.Header{"Retry-After": {"1"}}}},
@@ -32,7 +33,10 @@ func TestBucketFailsWhileProducing(t *testing.T) {
 		"refuses":    {{Match: putSegment, Status: 403, Code: "AccessDenied"}},
 	}
 	for name, rules := range faults {
-		t.Run(name, func(t *testing.T) { bucketFails(t, rules) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bucketFails(t, rules)
+		})
 	}
 }
 
@@ -41,14 +45,14 @@ func bucketFails(t *testing.T, rules []s3proxy.Rule) {
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "faults", 2, small...)
 	l := pour(t, n, "faults", 1000)
-	l.flows(20*time.Second, "produce before the fault")
+	l.flows(time.Minute, "produce before the fault")
 	drained(t, n, "faults")
 	for _, r := range rules {
 		stores.S3.Add(r)
 	}
 	before := tieredOf(t, n, "faults")
 	harness.Holds(t, outage(t)/2, "hot traffic and local data while the bucket fails", func() error { return untieredIsLocal(n, "faults") })
-	l.flows(5*time.Second, "produce while the bucket fails")
+	l.flows(time.Minute, "produce while the bucket fails")
 	hotRead(t, n, "faults")
 	stores.S3.Clear()
 	harness.Until(t, 60*time.Second, "uploads catch up", func() error {
@@ -60,7 +64,7 @@ func bucketFails(t *testing.T, rules []s3proxy.Rule) {
 		}
 		return nil
 	})
-	l.end(30 * time.Second)
+	l.end(time.Minute)
 	drained(t, n, "faults")
 	l.verify()
 	agree(t, n, stores)
@@ -97,7 +101,7 @@ func hotRead(t *testing.T, n *harness.Node, topic string) {
 	for _, p := range tier.Partitions {
 		end := int64(p.HighWatermark)
 		from := max(int64(p.LocalStart), end-20)
-		got, err := checker.Read(within(t, 5*time.Second), n.Kafka, topic, p.Partition, from, end)
+		got, err := checker.Read(within(t, time.Minute), n.Kafka, topic, p.Partition, from, end)
 		require.NoError(t, err)
 		require.Len(t, got, int(end-from))
 	}
@@ -106,11 +110,14 @@ func hotRead(t *testing.T, n *harness.Node, topic string) {
 // Postgres is away: produce and hot fetch go on, nothing that the catalog does not show as tiered is freed, nothing
 // restarts, and afterwards everything catches up.
 func TestK3_PostgresIsAwayWhileProducing(t *testing.T) {
+	t.Parallel()
 	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
 		stores := harness.OwnStores(t)
 		postgresAway(t, stores, func() { stores.Postgres.Stop(t) }, func() { stores.Postgres.Start(t) })
 	})
 	t.Run("silent", func(t *testing.T) {
+		t.Parallel()
 		stores := harness.RealStores(t)
 		postgresAway(t, stores, stores.PG.Freeze, stores.PG.Thaw)
 	})
@@ -120,13 +127,13 @@ func postgresAway(t *testing.T, stores harness.Stores, away, back func()) {
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "away", 2, small...)
 	l := pour(t, n, "away", 1000)
-	l.flows(20*time.Second, "produce before the outage")
+	l.flows(time.Minute, "produce before the outage")
 	drained(t, n, "away")
 	pid := n.Pid()
 	away()
 	gone := time.Now()
 	for time.Since(gone) < outage(t) {
-		l.flows(5*time.Second, "produce without Postgres")
+		l.flows(time.Minute, "produce without Postgres")
 		lastRecords(t, n, "away")
 	}
 	status, body, err := n.Get("/readyz")
@@ -135,7 +142,7 @@ func postgresAway(t *testing.T, stores harness.Stores, away, back func()) {
 	require.Contains(t, body, "warning", "readyz names what is wrong")
 	back()
 	before := tieredOf(t, n, "away")
-	harness.Until(t, 10*time.Second, "uploads go on", func() error {
+	harness.Until(t, time.Minute, "uploads go on", func() error {
 		after := tieredOf(t, n, "away")
 		for p := range before {
 			if after[p] <= before[p] {
@@ -144,7 +151,7 @@ func postgresAway(t *testing.T, stores harness.Stores, away, back func()) {
 		}
 		return nil
 	})
-	l.end(30 * time.Second)
+	l.end(time.Minute)
 	drained(t, n, "away")
 	l.verify()
 	agree(t, n, stores)
@@ -157,7 +164,7 @@ func lastRecords(t *testing.T, n *harness.Node, topic string) {
 	t.Helper()
 	for p := range int32(2) {
 		end := n.Offset(t, topic, p, harness.Latest)
-		got, err := checker.Read(within(t, 5*time.Second), n.Kafka, topic, p, end-1, end)
+		got, err := checker.Read(within(t, time.Minute), n.Kafka, topic, p, end-1, end)
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 	}
@@ -166,17 +173,18 @@ func lastRecords(t *testing.T, n *harness.Node, topic string) {
 // Cold reads while the bucket fails are answered with an error that clients retry, never with other data, and go on
 // by themselves.
 func TestColdReadsWhileTheBucketFails(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{Env: map[string]string{"TIDEMARK_COLD_READ_TIMEOUT": "3s"}})
 	n.CreateTopic(t, "cold", 1, small...)
 	l := pour(t, n, "cold", 1000)
-	harness.Until(t, 30*time.Second, "a part is cold", func() error {
+	harness.Until(t, time.Minute, "a part is cold", func() error {
 		if p, err := n.Partition("cold", 0); err != nil || p.LocalStart < 500 {
 			return errors.Join(err, fmt.Errorf("localStart %d", p.LocalStart))
 		}
 		return nil
 	})
-	l.end(30 * time.Second)
+	l.end(time.Minute)
 	end := n.Offset(t, "cold", 0, harness.Latest)
 	faults := map[string]s3proxy.Rule{
 		"errors": {Match: getSegment, Status: 500, Code: "InternalError"},

@@ -19,24 +19,25 @@ import (
 // The main job: fourteen years of events go into a topic that keeps them for ever and holds one MiB of them locally;
 // consumers rewind over both tiers by offset and by time, whatever happens to the process, its cache or its disk.
 func TestMainJob(t *testing.T) {
+	t.Parallel()
 	events := generatedStream()
 	t.Run("embedded stores, one partition", func(t *testing.T) { embeddedJob(t, events, 1) })
-	t.Run("Postgres and S3, eight partitions", func(t *testing.T) { servedJob(t, harness.RealStores(t), events, 8) })
-	t.Run("Postgres and MinIO's driver, one partition", func(t *testing.T) { servedJob(t, harness.RealStores(t).ByMinIO(), events, 1) })
+	t.Run("Postgres and S3, eight partitions", func(t *testing.T) { servedJob(t, harness.RealStores, events, 8) })
+	t.Run("Postgres and MinIO's driver, one partition", func(t *testing.T) { servedJob(t, byMinIO, events, 1) })
 }
 
 // The same with the real stream, in all four combinations.
 func TestMainJobWithTheRealStream(t *testing.T) {
+	t.Parallel()
 	events := realStream(t)
 	for _, partitions := range []int32{1, 8} {
 		t.Run(fmt.Sprintf("embedded stores, %d partitions", partitions), func(t *testing.T) { embeddedJob(t, events, partitions) })
-		t.Run(fmt.Sprintf("Postgres and S3, %d partitions", partitions), func(t *testing.T) {
-			servedJob(t, harness.RealStores(t), events, partitions)
-		})
+		t.Run(fmt.Sprintf("Postgres and S3, %d partitions", partitions), func(t *testing.T) { servedJob(t, harness.RealStores, events, partitions) })
 	}
 }
 
 func embeddedJob(t *testing.T, events []event, partitions int32) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	j := begin(t, n, events, partitions)
 	j.rewind("as produced")
@@ -49,8 +50,11 @@ func embeddedJob(t *testing.T, events []event, partitions int32) {
 	j.rewind("without its cache")
 }
 
-func servedJob(t *testing.T, stores harness.Stores, events []event, partitions int32) {
-	n := harness.Serve(t, stores, harness.Options{})
+func byMinIO(t testing.TB) harness.Stores { return harness.RealStores(t).ByMinIO() }
+
+func servedJob(t *testing.T, stores func(testing.TB) harness.Stores, events []event, partitions int32) {
+	t.Parallel()
+	n := harness.Serve(t, stores(t), harness.Options{})
 	j := begin(t, n, events, partitions)
 	j.rewind("as produced")
 	n.Kill()
@@ -75,7 +79,7 @@ func begin(t *testing.T, n *harness.Node, events []event, partitions int32) *job
 	started := time.Now()
 	j.produce(events)
 	t.Logf("%d events in %v", len(events), time.Since(started).Round(time.Millisecond))
-	harness.Until(t, 30*time.Second, "the local log is short and all before it is tiered", j.freed)
+	harness.Until(t, time.Minute, "the local log is short and all before it is tiered", j.freed)
 	t.Logf("freed %v after the first event", time.Since(started).Round(time.Millisecond))
 	return j
 }
@@ -131,7 +135,7 @@ func (j *job) rewind(when string) {
 	}
 	j.t.Logf("%s: all read in %v", when, time.Since(started).Round(time.Millisecond))
 	// A segment's files go a moment after it has left the log: a process that is killed between finds it again.
-	harness.Until(j.t, 30*time.Second, "the local log is short "+when, j.freed)
+	harness.Until(j.t, time.Minute, "the local log is short "+when, j.freed)
 	for p := range j.partitions {
 		require.NoError(j.t, j.times(p, int64(len(j.partitions[p]))), when)
 	}

@@ -23,6 +23,7 @@ import (
 // A broker of a topic with very many objects (TIDEMARK_CATALOG_ROWS) starts, finds by offset and by time, moves the log
 // start and lists as one with few. The objects are not there, but for the last one, which a broker reads at its start.
 func TestATopicOfManyObjects(t *testing.T) {
+	t.Parallel()
 	n, rows := manyObjects(t, harness.RealStores(t))
 	began := time.Now()
 	n.Start()

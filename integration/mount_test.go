@@ -16,6 +16,7 @@ import (
 // H22: a broker starts while the disk of its bucket is not mounted, and finds an empty folder. It writes nothing there, takes
 // nothing for lost, serves what is hot, and goes on by itself when the disk is there.
 func TestH22_TheBucketsDiskIsMountedLate(t *testing.T) {
+	t.Parallel()
 	stores := harness.FolderStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	coldTens(t, n, "m", 31)

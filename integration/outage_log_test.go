@@ -30,8 +30,10 @@ func troubles(log string) map[string]int {
 // A store that is away is a trouble that lasts: each message about it comes once for each of a few things that it is about,
 // and then once a minute.
 func TestAnOutageIsALineAMinute(t *testing.T) {
+	t.Parallel()
 	for _, away := range []string{"bucket", "catalog"} {
 		t.Run(away, func(t *testing.T) {
+			t.Parallel()
 			stores := harness.RealStores(t)
 			n := harness.Serve(t, stores, harness.Options{Env: map[string]string{
 				"TIDEMARK_LOG_LEVEL": "info", "TIDEMARK_CHECKPOINT_INTERVAL": "1s", "TIDEMARK_SCRUB_INTERVAL": "1s",

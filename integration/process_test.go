@@ -30,6 +30,7 @@ func TestDevStartsAtOnce(t *testing.T) {
 // H27: a second process with the broker's number waits, sees that the first one lives, and ends with code 3; the first
 // one does not notice. A second process on the same folder is refused too.
 func TestH27_ASecondProcessIsRefused(t *testing.T) {
+	t.Parallel()
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "mine", 1)
@@ -46,6 +47,7 @@ func TestH27_ASecondProcessIsRefused(t *testing.T) {
 
 // The tools show what the HTTP API and a Kafka client see.
 func TestTools(t *testing.T) {
+	t.Parallel()
 	n := harness.Dev(t, harness.Options{})
 	run := func(args ...string) string {
 		t.Helper()

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,8 +27,8 @@ const streamLength = 98_257
 
 // generatedStream is shaped like the history of a large repository: 98,257 changes of ten thousand files between
 // August 2011 and the end of 2024, many with the timestamp of the one before, a few that go back in time, one in
-// thirty a tombstone, values of about 200 bytes. It is the same each time.
-func generatedStream() []event {
+// thirty a tombstone, values of about 200 bytes. It is the same each time, and one for all tests, which do not change it.
+var generatedStream = sync.OnceValue(func() []event {
 	rng := rand.New(rand.NewPCG(2011, 2024))
 	first := time.Date(2011, 8, 1, 23, 41, 24, 0, time.UTC).UnixMilli()
 	last := time.Date(2024, 12, 31, 22, 0, 0, 0, time.UTC).UnixMilli()
@@ -54,7 +55,7 @@ func generatedStream() []event {
 		}
 	}
 	return events
-}
+})
 
 // realStream reads the history that lies beside the checkout of who builds this; a user has it not.
 func realStream(t *testing.T) []event {

@@ -11,6 +11,7 @@ import (
 
 // What one command has made the next one finds, whichever broker answers it.
 func TestATopicIsFoundByTheNextCommand(t *testing.T) {
+	t.Parallel()
 	nodes := serveCluster(t, harness.RealStores(t), 3, nil)
 	for i := range 8 {
 		topic := fmt.Sprint("made-", i)

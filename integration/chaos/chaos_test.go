@@ -14,6 +14,7 @@ var tiers = []string{"segment.bytes", "131072", "local.retention.bytes", "262144
 // F2: everything at once, by chance. TIDEMARK_CHAOS_DURATION is how long it lasts, TIDEMARK_CHAOS_SEED repeats the choice
 // of faults, though not what comes of them.
 func TestF2_Chaos(t *testing.T) {
+	t.Parallel()
 	span := setting(t, "TIDEMARK_CHAOS_DURATION", time.Minute)
 	seed := seedOf(t)
 	t.Logf("TIDEMARK_CHAOS_SEED=%d TIDEMARK_CHAOS_DURATION=%v", seed, span)
@@ -29,6 +30,7 @@ func TestF2_Chaos(t *testing.T) {
 // stays, once and in order; how long partitions were silent and when a restarted broker was back in every in-sync set is
 // said, not asserted.
 func TestR17_BrokersAreKilledOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	span := setting(t, "TIDEMARK_CHAOS_KILLS", 20*time.Second)
 	rng := rand.New(rand.NewPCG(seedOf(t), 1))
 	c := startCluster(t, options{})

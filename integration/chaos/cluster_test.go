@@ -58,14 +58,18 @@ type options struct {
 	down bool              // the brokers are not started
 }
 
+// standing bounds how many clusters there are at a time, whatever -parallel says: two keep two cores busy.
+var standing = make(chan struct{}, 2)
+
 func startCluster(t *testing.T, o options) *cluster {
 	t.Helper()
+	standing <- struct{}{}
+	t.Cleanup(func() { <-standing })
 	c := &cluster{t: t, postgres: testenv.StartPostgres(t)}
 	c.dsn = c.postgres.DSN(t)
 	srv := testenv.S3(t)
 	c.bucketURL = srv.URL("chaos")
-	t.Setenv("AWS_ACCESS_KEY_ID", srv.AccessKey)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", srv.SecretKey)
+	srv.Setenv(t)
 	endpoint, err := url.Parse(srv.Endpoint)
 	require.NoError(t, err)
 	for id := 1; id <= brokers; id++ {

@@ -15,6 +15,7 @@ import (
 // been stopped nobody names it. Where a topic would have fewer replicas nothing is moved at all. The command is given
 // again after it was taken back.
 func TestABrokerIsDecommissionedUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{env: map[string]string{"TIDEMARK_DEFAULT_REPLICATION_FACTOR": "2"}})
 	for n := range 4 {
 		c.assign(fmt.Sprintf("small-%d", n), []int32{int32(n%3 + 1), int32((n+1)%3 + 1)}, "min.insync.replicas", "1")

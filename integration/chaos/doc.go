@@ -11,6 +11,9 @@
 // clients and the History. A broker that ends by itself is started again by tend, as a supervisor would: a fenced broker
 // exits with code 3.
 //
+// Two clusters stand at a time; the tests without t.Parallel have the machine for themselves, since they allow no broker to
+// fall behind.
+//
 // The kill scenarios end processes, not machines: what a killed broker wrote is in the page cache. One disk at most is wiped
 // at a time, and only while all replicas are in sync: more is more than min.insync.replicas=2 promises to survive.
 package chaos

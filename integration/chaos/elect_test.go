@@ -16,6 +16,7 @@ import (
 // H5: the only in-sync replica is dead, and loss is accepted, by the operator or by the topic. Of the two replicas that are
 // there the one with the longer log leads, although the other one is first in the partition's list.
 func TestH5_TheLongestLogLeadsWhereLossIsAccepted(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{})
 	const operator, setting = "operator", "setting"
 	first, short, long := c.member(1), c.member(2), c.member(3)

@@ -40,6 +40,7 @@ func (c *cluster) standby() *testenv.PostgresServer {
 // segments. The brokers see it, epochs rise above all that were given, no acknowledged record is lost, and no object is
 // removed until an operator agrees.
 func TestH2_PostgresIsFailedOverWithLostSeconds(t *testing.T) {
+	t.Parallel()
 	// What the standby lacks must be younger than the delay before local bytes are freed (R5).
 	c := startCluster(t, options{env: map[string]string{"TIDEMARK_FREE_DELAY": "1m", "TIDEMARK_GC_GRACE": "2m"}})
 	c.create("lost", 4, tiers...)

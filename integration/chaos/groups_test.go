@@ -87,6 +87,7 @@ func startPosition(t *testing.T) (position, *member) {
 // G2: the coordinator is stopped with a commit in its socket. Another takes over and a later commit is made there; when the
 // first goes on, it acknowledges nothing and the later commit stands.
 func TestG2_AStoppedCoordinatorAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
 	p, old := startPosition(t)
 	conn := old.Raw(t)
 	old.freeze()
@@ -108,6 +109,7 @@ func TestG2_AStoppedCoordinatorAcknowledgesNothing(t *testing.T) {
 // G2: the coordinator loses the catalog, and only it. Another takes over and a later commit is made there; the first, which
 // still has its clients, answers neither an old offset nor a commit of it.
 func TestG2_ACoordinatorWithoutCatalogAnswersNoOldOffset(t *testing.T) {
+	t.Parallel()
 	p, old := startPosition(t)
 	conn := old.Raw(t)
 	old.catalog.Freeze()

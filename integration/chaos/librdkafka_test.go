@@ -101,6 +101,7 @@ func (c *cluster) feed(topic string) {
 // G5 (librdkafka #5586): the coordinator moves while a member of librdkafka looks for it, joins, or fetches its offsets. It
 // gets records all the same.
 func TestG5_LibrdkafkaFollowsACoordinatorThatMoves(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{})
 	c.create("g5", 4)
 	c.feed("g5")
@@ -133,6 +134,7 @@ func TestG5_LibrdkafkaFollowsACoordinatorThatMoves(t *testing.T) {
 // G7: two processes of librdkafka with one group.instance.id: the older one is fenced, the newer one has its partitions, and so
 // has the next one after a restart, without a rebalance for others. Their coordinator stays where it is: where it moves to, all join.
 func TestG7_TwoProcessesOfLibrdkafkaWithOneInstanceID(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{env: map[string]string{"TIDEMARK_BALANCE_DELAY": "1h"}})
 	c.create("g7", 4)
 	c.feed("g7")

@@ -177,6 +177,7 @@ func (c *cluster) bucketIsCatalog(topics map[string]int32) {
 // H2, H3: Postgres is failed over to a standby that lacks the last publishes and a whole topic, after every replica has
 // freed what was published. The brokers' own records bring all of it back, by the objects that are in the bucket.
 func TestH2_PostgresLosesPublishesAndATopic(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{env: shortDelay})
 	c.create("kept", 2, freed...)
 	w := c.work("kept", 2, usual)
@@ -215,6 +216,7 @@ func TestH2_PostgresLosesPublishesAndATopic(t *testing.T) {
 
 // H3: what is lost is publishes alone, which move no version. The brokers notice by what they have published.
 func TestH3_PostgresLosesPublishesOnly(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{env: shortDelay})
 	c.create("quiet", 2, freed...)
 	w := c.work("quiet", 2, usual)
@@ -254,6 +256,7 @@ func (c *cluster) bucketHolds(keys []string) (held int) {
 // and every replica has freed what they hold: the rows that came back name nothing, the swaps are made again. The topic is
 // one that begins to compact, so that each object is put anew and no record goes.
 func TestH3_PostgresLosesCompactions(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{env: shortDelay})
 	c.create("swapped", 2, freed...)
 	keyed := usual

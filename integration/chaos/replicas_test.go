@@ -16,6 +16,7 @@ import (
 
 // E6 with processes: a broker whose disk is wiped comes back as somebody new and copies only what is hot.
 func TestE6_AWipedDiskIsFilledWithWhatIsHot(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{})
 	c.create("wiped", 1, "segment.bytes", "65536", "local.retention.bytes", "65536", "retention.ms", "-1")
 	w := c.work("wiped", 1, usual)
@@ -51,6 +52,7 @@ func hot(m *member, topic string, atLeast int64) error {
 // H5: the last member of the in-sync set loses its disk. The partition stays offline, whoever else is there, until the
 // operator accepts the loss; then it leads again, and what was tiered is there.
 func TestH5_AnEmptiedLastMemberWaitsForTheOperator(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{})
 	c.create("last", 1, "segment.bytes", "16384", "min.insync.replicas", "1", "retention.ms", "-1")
 	cl := c.client(kgo.DefaultProduceTopic("last"), kgo.ProducerBatchCompression(kgo.NoCompression()))
@@ -129,6 +131,7 @@ func live(m *member) error {
 // A replica that is added to a partition with a long history copies only the hot part of it. TIDEMARK_CHAOS_SEGMENTS is how long: 800
 // objects are what 50 GB make in objects of 64 MiB; here they have 64 KiB.
 func TestE13_ANewReplicaCopiesOnlyWhatIsHot(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{})
 	one := "1"
 	size, local := "65536", "131072"

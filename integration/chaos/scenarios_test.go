@@ -82,6 +82,7 @@ func produceRequest(topic string, batch []byte) *kmsg.ProduceRequest {
 // H17: the leader loses the other brokers and Postgres but keeps its clients. The others elect; the old leader acknowledges
 // nothing from then on, and is one of them again when the ways are free.
 func TestH17_ALeaderCutOffWithItsClientsAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{})
 	c.create("cut", 1, tiers...)
 	w := c.work("cut", 1, usual)
@@ -139,6 +140,7 @@ func (c *cluster) topicOf(m *member, topic string) (kadm.PartitionDetails, error
 
 // K3: Postgres is gone for a while. Produce and fetch go on all the time, and everything else when it is back.
 func TestK3_ProduceAndFetchGoOnWithoutPostgres(t *testing.T) {
+	t.Parallel()
 	outage := setting(t, "TIDEMARK_CHAOS_OUTAGE", 8*time.Second)
 	c := startCluster(t, options{})
 	c.create("without", 4, tiers...)
@@ -150,10 +152,10 @@ func TestK3_ProduceAndFetchGoOnWithoutPostgres(t *testing.T) {
 	c.postgres.Kill(t)
 	w.h.Silence(time.Now())
 	for end := time.Now().Add(outage); time.Now().Before(end); {
-		w.flows(5*time.Second, "produce goes on without Postgres")
+		w.flows(recovery, "produce goes on without Postgres")
 		for n := range w.partitions {
 			p, before := w.partition(n), w.h.Reached("reader-0", w.partition(n))
-			c.until(5*time.Second, "fetch goes on without Postgres", func() error {
+			c.until(recovery, "fetch goes on without Postgres", func() error {
 				if w.h.Reached("reader-0", p) == before {
 					return fmt.Errorf("%s: nothing after %d", p, before)
 				}

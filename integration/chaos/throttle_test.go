@@ -20,6 +20,7 @@ const (
 // rate allows, be it the leader's or the follower's; what is in sync goes on meanwhile, and the move ends when the throttle is
 // taken off as the tool's --verify does.
 func TestKIP73_AnAddedReplicaIsThrottled(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, options{})
 	for _, side := range []string{"leader", "follower"} {
 		t.Run(side, func(t *testing.T) { c.throttledMove(t, side) })
