@@ -2,9 +2,11 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"tidemark/record"
@@ -36,14 +38,25 @@ func ParseDigest(raw []byte) Digest {
 
 // digester collects digests batch by batch.
 type digester struct {
-	last    map[[16]byte]uint32
-	scratch record.Scratch
-	base    record.Offset
-	aborted producer.AbortedList
+	found    []found
+	spare    []found // for sorting
+	distinct int     // of found, when it was last settled
+	scratch  record.Scratch
+	base     record.Offset
+	aborted  producer.AbortedList
 }
 
+// found is one record's digest, whose key is two numbers of the same order.
+type found struct {
+	high, low uint64
+	delta     uint32 // with tombstoneBit
+}
+
+// settleFrom is how many records are noted before the older ones of their keys are first dropped: 1.5 MiB.
+const settleFrom = 1 << 16
+
 func newDigester(s *Spec) *digester {
-	return &digester{last: make(map[[16]byte]uint32), base: s.Base, aborted: s.Aborted}
+	return &digester{base: s.Base, aborted: s.Aborted}
 }
 
 // add notes the keys of a batch; markers and aborted records are not keyed records (R15). A record
@@ -64,9 +77,60 @@ func (d *digester) add(batch []byte, h record.Header) error {
 		if r.Value == nil {
 			delta |= tombstoneBit
 		}
-		d.last[[16]byte(sum[:16])] = delta
+		if len(d.found) >= max(settleFrom, 2*d.distinct) {
+			d.settle()
+		}
+		d.found = append(d.found, found{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16]), delta})
 	}
 	return nil
+}
+
+// settle sorts what was found and keeps the last record of each key. It is cheaper than a map that is sorted at the end.
+func (d *digester) settle() {
+	d.sort()
+	kept := d.found[:0]
+	for i, f := range d.found {
+		if i+1 < len(d.found) && f.high == d.found[i+1].high && f.low == d.found[i+1].low {
+			continue
+		}
+		kept = append(kept, f)
+	}
+	d.found, d.distinct = kept, len(kept)
+}
+
+// sort orders by key, then by offset. The keys are hashes, so their first bits spread them evenly over places of some eight
+// each, which is most of the work; keys that somebody has chosen to fall together are sorted like any others.
+func (d *digester) sort() {
+	shift := 64 - bits.Len(uint(len(d.found)/8))
+	ends := make([]int, 1<<(64-shift))
+	for _, f := range d.found {
+		ends[f.high>>shift]++
+	}
+	sum := 0
+	for i, n := range ends {
+		ends[i], sum = sum, sum+n
+	}
+	d.spare = slices.Grow(d.spare[:0], len(d.found))[:len(d.found)]
+	for _, f := range d.found {
+		d.spare[ends[f.high>>shift]] = f
+		ends[f.high>>shift]++
+	}
+	d.found, d.spare = d.spare, d.found
+	begin := 0
+	for _, end := range ends {
+		slices.SortFunc(d.found[begin:end], found.compare)
+		begin = end
+	}
+}
+
+func (a found) compare(b found) int {
+	if a.high != b.high {
+		return cmp.Compare(a.high, b.high)
+	}
+	if a.low != b.low {
+		return cmp.Compare(a.low, b.low)
+	}
+	return cmp.Compare(a.delta&^tombstoneBit, b.delta&^tombstoneBit)
 }
 
 func (d *digester) isAborted(h record.Header) bool {
@@ -80,17 +144,13 @@ func (d *digester) isAborted(h record.Header) bool {
 
 // appendTo writes the block: a count, then 20 bytes per key, sorted.
 func (d *digester) appendTo(dst []byte) []byte {
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(d.last)))
-	begin := len(dst)
-	keys := make([][16]byte, 0, len(d.last))
-	for k := range d.last {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	dst = slices.Grow(dst, len(keys)*DigestSize)[:begin]
-	for _, k := range keys {
-		dst = append(dst, k[:]...)
-		dst = binary.BigEndian.AppendUint32(dst, d.last[k])
+	d.settle()
+	dst = slices.Grow(dst, DigestHeader+len(d.found)*DigestSize)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(d.found)))
+	for _, f := range d.found {
+		dst = binary.BigEndian.AppendUint64(dst, f.high)
+		dst = binary.BigEndian.AppendUint64(dst, f.low)
+		dst = binary.BigEndian.AppendUint32(dst, f.delta)
 	}
 	return dst
 }
