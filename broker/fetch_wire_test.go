@@ -100,7 +100,7 @@ func fetchRequest(version int16, topic string, id [16]byte, part int32, from int
 
 // Our own encoder writes what kmsg would, byte for byte, in every version, for small answers (one write)
 // and large ones (sendfile), with records, without, and with errors (P1).
-func TestFetchAnswersAreByteForByteKmsg(t *testing.T) {
+func TestP1_FetchAnswersAreByteForByteKmsg(t *testing.T) {
 	n := brokertest.Start(t, brokertest.Options{})
 	c := dial(t, n)
 	id := c.create("bytes", 2, nil)
