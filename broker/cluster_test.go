@@ -133,7 +133,7 @@ func TestLeadersAreElectedOnRequestByTheController(t *testing.T) {
 }
 
 // A clean stop hands over at once: nobody waits for a lease (L3).
-func TestL3_ACleanStopHandsOver(t *testing.T) {
+func TestL3_U11_ACleanStopHandsOver(t *testing.T) {
 	c := brokertest.StartCluster(t, 3, brokertest.Options{})
 	dial(t, c.Node(1)).create("t", 6, nil)
 	began := time.Now()

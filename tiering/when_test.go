@@ -99,8 +99,8 @@ func TestH25_TimesOutOfOrder(t *testing.T) {
 	})
 }
 
-// TestB13_B15_RewindsAreCheap: two GETs at most to any time or offset, of many objects (B15).
-func TestB13_B15_RewindsAreCheap(t *testing.T) {
+// TestB13_B15_U12_RewindsAreCheap: two GETs at most to any time or offset, the largest time (-3) too, of many objects.
+func TestB13_B15_U12_RewindsAreCheap(t *testing.T) {
 	r := newRig(t, nil)
 	l := r.lead(0, func(l *memLog) { l.segments(60) })
 	r.tiered(0, 600)
@@ -124,6 +124,10 @@ func TestB13_B15_RewindsAreCheap(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, record.Offset(333), f.Offset)
 	step("in the middle")
+	f, _, err = r.tier.MaxTimestamp(r.ctx, q)
+	require.NoError(t, err)
+	require.Equal(t, record.Offset(599), f.Offset)
+	step("the largest")
 	c, err := r.tier.Read(r.ctx, ReadRequest{Partition: r.p(0), From: 455, Bound: 600, MaxBytes: 100, AtLeastOne: true, Committed: true})
 	require.NoError(t, err)
 	require.Empty(t, c.Aborted)

@@ -162,7 +162,7 @@ func TestTierOfATopic(t *testing.T) {
 	require.Contains(t, page, "5.0 MiB")
 }
 
-func TestChangesNeedLoopbackOrTheToken(t *testing.T) {
+func TestU10_ChangesNeedLoopbackOrTheToken(t *testing.T) {
 	h := guarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {}), "s3cret")
 	ask := func(method, token string) int {
 		r := httptest.NewRequest(method, "/api/v1/x", strings.NewReader("")) // no local address: not loopback

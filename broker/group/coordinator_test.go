@@ -495,7 +495,7 @@ func TestDeleteOffsets(t *testing.T) {
 	})
 }
 
-func TestOffsetsOfUnusedGroupsExpire(t *testing.T) {
+func TestU9_OffsetsOfUnusedGroupsExpire(t *testing.T) {
 	const day = 24 * time.Hour
 	var doubt atomic.Bool
 	inOffice(t, func(o *Options) { o.Wall = func() (time.Time, bool) { return time.Now(), !doubt.Load() } }, func(t *testing.T, o *office) {
@@ -514,6 +514,22 @@ func TestOffsetsOfUnusedGroupsExpire(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, o.stored())
 		require.Empty(t, o.groups)
+	})
+}
+
+// U9: a group with a member keeps its offsets, however long it commits nothing; once it is empty they expire.
+func TestU9_OffsetsOfAGroupInUseStay(t *testing.T) {
+	inOffice(t, func(o *Options) { o.Retention = time.Hour }, func(t *testing.T, o *office) {
+		who := o.stable()
+		require.Equal(t, "ok", o.committed(o.commit(commitReq(who, "a", 4))))
+		for range 3 * 3600 / 5 {
+			time.Sleep(5 * time.Second)
+			require.Equal(t, OK, o.Heartbeat(who))
+		}
+		require.Equal(t, 1, o.stored())
+		time.Sleep(2 * time.Hour) // it says nothing more
+		synctest.Wait()
+		require.Zero(t, o.stored())
 	})
 }
 

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -290,6 +291,41 @@ func TestOffsetDelete(t *testing.T) {
 	require.Equal(t, int64(-1), committed(h, "g", "b").Offset)
 	req.Group = "nobody"
 	require.Equal(t, kerr.GroupIDNotFound.Code, ask[*kmsg.OffsetDeleteResponse](h, 0, req).ErrorCode)
+}
+
+// U8: what kind of group it is, and what its members say of themselves, is theirs: Connect's workers say it in bytes that
+// are no consumer's. In each version that they may speak.
+func TestU8_WhatMembersSayIsTheirs(t *testing.T) {
+	h := build(t)
+	said, given := []byte{0, 2, 0xff, 0xfe, 0}, []byte{0xff, 0, 7}
+	for v := int16(0); v <= 9; v++ {
+		c := h.client()
+		req := joinRequest(fmt.Sprint("connect-", v), "")
+		req.ProtocolType = "connect"
+		req.Protocols = nil
+		for _, name := range []string{"sessioned", "compatible"} {
+			p := kmsg.NewJoinGroupRequestProtocol()
+			p.Name, p.Metadata = name, said
+			req.Protocols = append(req.Protocols, p)
+		}
+		j := askOn[*kmsg.JoinGroupResponse](h, c, v, req)
+		if j.ErrorCode == kerr.MemberIDRequired.Code {
+			req.MemberID = j.MemberID
+			j = askOn[*kmsg.JoinGroupResponse](h, c, v, req)
+		}
+		require.Zero(t, j.ErrorCode, "JoinGroup v%d", v)
+		require.Equal(t, "sessioned", *j.Protocol, "the first that all know")
+		require.Equal(t, said, j.Members[0].ProtocolMetadata)
+		if v >= 7 {
+			require.Equal(t, "connect", *j.ProtocolType)
+		}
+		sync := kmsg.NewPtrSyncGroupRequest()
+		sync.Group, sync.MemberID, sync.Generation = req.Group, j.MemberID, j.Generation
+		a := kmsg.NewSyncGroupRequestGroupAssignment()
+		a.MemberID, a.MemberAssignment = j.MemberID, given
+		sync.GroupAssignment = append(sync.GroupAssignment, a)
+		require.Equal(t, given, askOn[*kmsg.SyncGroupResponse](h, c, min(v, 4), sync).MemberAssignment)
+	}
 }
 
 func TestThereIsNoTransactionCoordinatorYet(t *testing.T) {

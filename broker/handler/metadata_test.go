@@ -92,7 +92,7 @@ func TestMetadataByID(t *testing.T) {
 	require.Equal(t, kerr.InvalidRequest.Code, got.Topics[0].ErrorCode)
 }
 
-func TestTopicsAreMadeOnUseWhereSettingAndRequestAllowIt(t *testing.T) {
+func TestU4_TopicsAreMadeOnUseWhereSettingAndRequestAllowIt(t *testing.T) {
 	allow := func(req *kmsg.MetadataRequest, yes bool) *kmsg.MetadataRequest {
 		req.AllowAutoTopicCreation = yes
 		return req

@@ -102,3 +102,40 @@ func TestDescribeProducersOfWhatIsNotHere(t *testing.T) {
 	got := ask[*kmsg.DescribeProducersResponse](h, 0, req)
 	require.Equal(t, int16(3), got.Topics[0].Partitions[0].ErrorCode)
 }
+
+// U1: ApiVersions shows Produce from 0, or older librdkafka sends what it was told to compress as it is; versions 0–2 are
+// answered UNSUPPORTED_VERSION for each partition, and nothing is appended.
+func TestU1_OldProduceIsShownAndRefused(t *testing.T) {
+	h := build(t)
+	h.create(1, "a")
+	c := h.client()
+	for v := int16(0); v <= 4; v++ {
+		versions := askOn[*kmsg.ApiVersionsResponse](h, c, v, &kmsg.ApiVersionsRequest{ClientSoftwareName: "x", ClientSoftwareVersion: "1"})
+		require.Equal(t, int16(0), versions.ApiKeys[0].ApiKey)
+		require.Equal(t, int16(0), versions.ApiKeys[0].MinVersion)
+	}
+	for v := int16(0); v <= 2; v++ {
+		req := kmsg.NewPtrProduceRequest()
+		req.Acks, req.TimeoutMillis = -1, 1000
+		part := kmsg.NewProduceRequestTopicPartition()
+		part.Records = []byte("a message set of a format that is not read any more")
+		req.Topics = []kmsg.ProduceRequestTopic{{Topic: "a", Partitions: []kmsg.ProduceRequestTopicPartition{part}}}
+		got := askOn[*kmsg.ProduceResponse](h, c, v, req).Topics[0].Partitions[0]
+		require.Equal(t, int16(35), got.ErrorCode)
+		require.Equal(t, int64(-1), got.BaseOffset)
+	}
+}
+
+// U5: clients of transactions and of the newer group protocols go by features, not by versions. None of them works, so none
+// is shown.
+func TestU5_NoFeatureIsShownThatDoesNotWork(t *testing.T) {
+	h := build(t)
+	for v := int16(3); v <= 4; v++ {
+		got := ask[*kmsg.ApiVersionsResponse](h, v, &kmsg.ApiVersionsRequest{ClientSoftwareName: "x", ClientSoftwareVersion: "1"})
+		require.Empty(t, got.SupportedFeatures)
+		require.Empty(t, got.FinalizedFeatures)
+		for _, k := range got.ApiKeys {
+			require.NotContains(t, []int16{24, 25, 26, 28, 68, 76, 77, 78, 79, 88}, k.ApiKey, "%s is shown", kmsg.NameForKey(k.ApiKey))
+		}
+	}
+}

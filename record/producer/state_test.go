@@ -166,6 +166,9 @@ func TestF17_SequenceWraps(t *testing.T) {
 	l.duplicate(data(7, 0, 2147483646, 4), at)
 	l.appended(data(7, 0, 2, 1))
 	l.refused(data(7, 0, 4, 1), ErrOutOfOrderSequence)
+	l.appended(data(8, 0, 2147483646, 2)) // ends with the largest number
+	l.refused(data(8, 0, 1, 1), ErrOutOfOrderSequence)
+	l.appended(data(8, 0, 0, 1))
 }
 
 func TestEpochs(t *testing.T) {
