@@ -46,7 +46,9 @@ func benchmarkProduce(b *testing.B, addr string, replicas int16) {
 	}, 5*time.Second, 10*time.Millisecond)
 	b.SetBytes(int64(len(batch)))
 	const inFlight = 5
+	b.ReportAllocs()
 	b.ResetTimer()
+	before := cpuTime(b)
 	for i := range b.N + inFlight {
 		if i < b.N {
 			_, err := c.Send(produceRequest("bench", 0, -1, batch))
@@ -58,6 +60,7 @@ func benchmarkProduce(b *testing.B, addr string, replicas int16) {
 			require.Zero(b, resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode)
 		}
 	}
+	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
 // BenchmarkProduceThreeReplicas is the same on a cluster of three brokers in one process.

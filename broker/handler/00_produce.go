@@ -39,10 +39,7 @@ func beginProduce(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Requ
 	case len(p.waits) == 0:
 		return wire.Respond(resp)
 	}
-	return h.later(func() wire.Reply {
-		p.wait(ctx)
-		return wire.Respond(resp)
-	})
+	return p.await(ctx)
 }
 
 // produce is one request on its way.
@@ -51,16 +48,14 @@ type produce struct {
 	req    *kmsg.ProduceRequest
 	resp   *kmsg.ProduceResponse
 	waits  []produceWait
-	failed error // the first error
+	acks   []partition.Ack // of waits
+	failed error           // the first error
 
 	arrived *partition.Arrivals
 }
 
-// produceWait is a partition whose acknowledgement is not there yet.
-type produceWait struct {
-	topic, part int
-	ack         partition.Ack
-}
+// produceWait is a partition whose acknowledgement is not there yet, as its place in the request.
+type produceWait struct{ topic, part int }
 
 func (p *produce) appendAll() {
 	n := 0
@@ -109,21 +104,26 @@ func (p *produce) appendOne(ti, pi int, rp *kmsg.ProduceResponseTopicPartition) 
 	case err != nil:
 		p.fail(rp, part, err)
 	case !ok:
-		p.waits = append(p.waits, produceWait{ti, pi, done.Ack})
+		p.waits = append(p.waits, produceWait{ti, pi})
+		p.acks = append(p.acks, done.Ack)
 	}
 }
 
-// wait fills in what acknowledgements bring; those that do not come in the request's time are answered
+// await answers when all acknowledgements are there; those that do not come in the request's time are answered
 // REQUEST_TIMED_OUT: appended, so that a retry is recognised as a duplicate (F7).
-func (p *produce) wait(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(p.req.TimeoutMillis, 0))*time.Millisecond)
-	defer cancel()
-	for _, w := range p.waits {
-		if err := w.ack.Wait(ctx); err != nil {
-			rp := &p.resp.Topics[w.topic].Partitions[w.part]
-			p.fail(rp, nil, err)
+func (p *produce) await(ctx context.Context) wire.Reply {
+	answer := wire.NewPending()
+	p.h.waits.Add(1)
+	partition.Await(ctx, p.acks, time.Duration(max(p.req.TimeoutMillis, 0))*time.Millisecond, func(errs []error) {
+		defer p.h.waits.Done()
+		for i, w := range p.waits {
+			if errs[i] != nil {
+				p.fail(&p.resp.Topics[w.topic].Partitions[w.part], nil, errs[i])
+			}
 		}
-	}
+		answer.Resolve(wire.Respond(p.resp))
+	})
+	return wire.Later(answer)
 }
 
 func (p *produce) fail(rp *kmsg.ProduceResponseTopicPartition, part *partition.Partition, err error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"tidemark/broker/partition"
 	"tidemark/broker/wire"
 	"tidemark/catalog"
 )
@@ -73,8 +74,9 @@ type fetch struct {
 	owner     uint64
 	listener  string
 	rack      string
-	replica   catalog.Member // zero: a consumer
-	session   *session       // whose turn it has; nil: none
+	replica   catalog.Member      // zero: a consumer
+	lifted    *partition.Arrivals // where a replica's fetch has moved the high watermark
+	session   *session            // whose turn it has; nil: none
 	committed bool
 	maxBytes  int
 	minBytes  int
@@ -103,6 +105,9 @@ func newFetch(h *Handlers, c *wire.Conn, r *kmsg.FetchRequest) *fetch {
 	f.minBytes = min(int(r.MinBytes), max(f.maxBytes, 1)) // as much as fits is enough
 	if r.Version >= 11 {
 		f.rack = r.Rack
+	}
+	if f.replica != (catalog.Member{}) {
+		f.lifted = partition.NewArrivals(0)
 	}
 	return f
 }
@@ -141,11 +146,24 @@ func (f *fetch) kind() fetchKind {
 
 // gather looks at all entries, in their order, up to the size limits.
 func (f *fetch) gather() {
+	f.prove(f.entries)
 	for _, e := range f.entries {
 		f.look(e)
 	}
 	if f.session != nil && f.session.presence != nil {
 		f.session.presence.Came(f.came)
+	}
+}
+
+// prove takes over what a replica's fetch proves of the partitions, before anything is read of them, and wakes whoever
+// waited for it once.
+func (f *fetch) prove(es []*fetchEntry) {
+	if f.replica == (catalog.Member{}) {
+		return
+	}
+	defer f.lifted.Announce()
+	for _, e := range es {
+		e.prove(f)
 	}
 }
 
@@ -266,14 +284,16 @@ func (f *fetch) lookAgain() {
 	before := len(f.entries)
 	moved := f.moves.take()
 	for _, e := range moved {
-		if e.gone {
-			continue
-		}
-		if !e.listed {
+		if !e.gone && !e.listed {
 			e.begin()
 			f.entries = append(f.entries, e)
 		}
-		f.look(e)
+	}
+	f.prove(moved)
+	for _, e := range moved {
+		if !e.gone {
+			f.look(e)
+		}
 	}
 	if f.cold == 0 {
 		return

@@ -21,15 +21,17 @@ type fetchEntry struct {
 	moves    *moves
 
 	part    *partition.Partition
-	watched *partition.Partition // whom Wake is to come from
+	watched *partition.Partition // who tells of moves
 	code    int16
 	got     partition.Fetched
 	near    catalog.BrokerID // the replica that a consumer is sent to
 	limit   int              // bytes that there was room for
 
 	looked bool // by this fetch
-	noted  bool // the leader has taken over what this fetch proves of a replica
 	idle   bool // there is nothing until the partition moves, and that is watched
+
+	noted   bool  // the leader was told what this fetch proves of a replica
+	refused error // and did not believe it
 
 	// What a session knows beside.
 	listed bool // it will be looked at by the session's next fetch, or is by the present one
@@ -51,18 +53,20 @@ func (e *fetchEntry) ask(p *kmsg.FetchRequestTopicPartition) {
 // begin makes it one that the present fetch has not looked at yet.
 func (e *fetchEntry) begin() {
 	e.code, e.near, e.got = 0, catalog.NoBroker, partition.Fetched{}
-	e.looked, e.noted, e.idle, e.listed = false, false, false, true
+	e.looked, e.idle, e.listed = false, false, true
+	e.noted, e.refused = false, nil
 }
 
-// Wake implements partition.Watcher.
-func (e *fetchEntry) Wake() {
+// Moved implements partition.Watcher.
+func (e *fetchEntry) Moved(n *partition.News) (again bool) {
 	e.moves.mu.Lock()
 	if !e.moved {
 		e.moved = true
 		e.moves.list = append(e.moves.list, e)
 	}
 	e.moves.mu.Unlock()
-	e.moves.waiter.Wake()
+	n.Wake(e.moves.waiter)
+	return false
 }
 
 // moves are the partitions of a session, or of a fetch without, that have moved since they were looked at. A partition
@@ -94,6 +98,7 @@ func (e *fetchEntry) collect(f *fetch, limit int, one bool) {
 		From: e.offset, MaxBytes: limit, AtLeastOne: one, Committed: f.committed, LeaderEpoch: e.epoch, Owner: f.owner,
 		Follower: f.version >= 11,
 	}
+	first := !e.looked
 	e.looked, e.idle, e.limit = true, false, limit
 	var err error
 	switch {
@@ -105,8 +110,11 @@ func (e *fetchEntry) collect(f *fetch, limit int, one bool) {
 	}
 	if err == nil && e.got.Cold == nil && !e.got.IsCold() {
 		e.got.Release()
-		if err = e.find(f); err == nil {
-			err = e.read(f, req)
+		if err = e.refused; f.replica == (catalog.Member{}) {
+			err = e.find(f) // a replica's has been found
+		}
+		if err == nil {
+			err = e.read(f, req, first)
 		} else {
 			e.got = partition.Fetched{HW: -1, Stable: -1, Start: -1}
 		}
@@ -141,12 +149,11 @@ func (e *fetchEntry) find(f *fetch) (err error) {
 }
 
 // read asks the partition. Where there is nothing, a session's fetch watches it and looks once more: from then on it is
-// not looked at until it moves. A fetch that waits watches all that it looks at.
-func (e *fetchEntry) read(f *fetch, req partition.FetchRequest) (err error) {
+// not looked at until it moves. A fetch that waits watches all that it looks at. first: it is this fetch's first look.
+func (e *fetchEntry) read(f *fetch, req partition.FetchRequest, first bool) (err error) {
 	if f.watching {
 		e.watch(f)
 	}
-	first := !e.noted
 	if e.got, err = e.readAs(f, req); err != nil || !e.got.AtEnd || !f.watching && f.session == nil {
 		return err
 	}
@@ -158,19 +165,16 @@ func (e *fetchEntry) read(f *fetch, req partition.FetchRequest) (err error) {
 	}
 	// A replica that is told of a move while its fetch waits has not proved anything since: its next fetch does.
 	e.idle = first || f.replica == (catalog.Member{})
+	if e.idle && f.session != nil && f.session.presence != nil {
+		e.part.StayReplica(f.replica.Broker, f.session.presence)
+	}
 	return nil
 }
 
 // readAs asks the partition, as whom the fetch comes from.
 func (e *fetchEntry) readAs(f *fetch, req partition.FetchRequest) (partition.Fetched, error) {
 	if f.replica != (catalog.Member{}) {
-		r := partition.ReplicaFetch{Member: f.replica, Again: e.noted}
-		if f.session != nil {
-			r.Presence = f.session.presence
-		}
-		got, err := e.part.FetchReplica(req, r)
-		e.noted = e.noted || err == nil
-		return got, err
+		return e.part.FetchReplica(req)
 	}
 	e.near = catalog.NoBroker
 	if f.rack != "" {
@@ -181,6 +185,17 @@ func (e *fetchEntry) readAs(f *fetch, req partition.FetchRequest) (partition.Fet
 		}
 	}
 	return e.part.Fetch(req)
+}
+
+// prove has the leader take over what a replica's fetch proves, once a fetch.
+func (e *fetchEntry) prove(f *fetch) {
+	if e.noted || e.gone {
+		return
+	}
+	e.noted = true
+	if e.refused = e.find(f); e.refused == nil {
+		e.refused = e.part.NoteReplica(partition.ReplicaFetch{Member: f.replica, From: e.offset, LeaderEpoch: e.epoch}, f.lifted)
+	}
 }
 
 // watch has the partition's next move told.

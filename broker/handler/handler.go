@@ -75,7 +75,7 @@ type Handlers struct {
 	sessions *sessions
 	ids      producerIDs
 
-	waits sync.WaitGroup // goroutines started by later
+	waits sync.WaitGroup // goroutines started by later, and produce requests that wait for acknowledgements
 }
 
 // New returns the handlers.

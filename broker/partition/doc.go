@@ -13,11 +13,14 @@
 //
 // Lock order: Partition.roleMu (held in read mode over an append, in write mode while leadership
 // changes) before the log's own locks; Partition.mu (bounds, holds, timers) is a leaf and never held
-// over I/O; Set.mu (the map) is a leaf too.
+// over I/O; Set.mu (the map) is a leaf too. The locks of who waits, a partition's watchers' before a request's
+// (Acks), come last.
 //
 // Invariants:
 //   - An append happens under the leadership that it began with; a wait for its acknowledgement ends
 //     with that leadership (R17, H11).
+//   - Whatever an acknowledgement or a fetch depends on is changed first and told to the watchers then; who
+//     waits watches first and looks then. So no move is missed, and several may be told together ([Arrivals]).
 //   - Local bytes are freed only below the smaller of two looks at the catalog, free.delay apart, and
 //     never while an upload has asked to hold them (R5, R8).
 //   - A log that begins above tiered, or ends below it, is not led before it has been made right (R18,

@@ -15,7 +15,6 @@ import (
 type leadership struct {
 	guard catalog.Guard
 	began record.Offset // the log's end when the epoch began
-	ended chan struct{} // closed when it is over
 	// doubts counts that a higher epoch was heard of since the catalog was read: while it is above 0 this
 	// broker answers as if it did not lead (H17).
 	doubts atomic.Int32
@@ -29,7 +28,7 @@ type leadership struct {
 }
 
 func newLeadership(g catalog.Guard, o replication.FollowersOptions) *leadership {
-	l := &leadership{guard: g, began: o.Began, ended: make(chan struct{}), followers: replication.NewFollowers(o)}
+	l := &leadership{guard: g, began: o.Began, followers: replication.NewFollowers(o)}
 	l.publishLocked()
 	return l
 }
@@ -65,17 +64,46 @@ func (p *Partition) changeInSync(l *leadership, change func(f *replication.Follo
 type ReplicaFetch struct {
 	// Member's incarnation is known to be the registered one.
 	Member catalog.Member
-	// Again: the same fetch looks again, which proves nothing more.
-	Again bool
-	// Presence is the replica's session's. Where the fetch is at the log's end, and until it says otherwise here or by
-	// LeaveReplica, each coming of the session stands for a fetch from the same offset; nil without a session.
-	Presence *replication.Presence
+	// From is what it asks for, LeaderEpoch the epoch that it has cut its log for.
+	From        record.Offset
+	LeaderEpoch record.Epoch
 }
 
-// FetchReplica reads for a replica: up to the log's end, from this disk only. Errors: as Fetch, and ErrMovedToTier.
-func (p *Partition) FetchReplica(req FetchRequest, r ReplicaFetch) (Fetched, error) {
+// NoteReplica takes over what a replica's fetch proves. Whoever waits for a high watermark that it lifts hears of it when
+// lifted is announced. It is called once a fetch, before FetchReplica, for all partitions before any is read: what a fetch
+// proves is not to wait for what it reads. Errors: ErrNotLeader, ErrFencedEpoch, ErrUnknownEpoch, ErrOutOfRange,
+// ErrMovedToTier.
+func (p *Partition) NoteReplica(r ReplicaFetch, lifted *Arrivals) error {
+	p.roleMu.RLock()
+	defer p.roleMu.RUnlock()
+	lead, end, err := p.admitReplica(r.From, r.LeaderEpoch)
+	if err != nil {
+		return err
+	}
+	m := r.Member
+	lead.mu.Lock()
+	defer lead.mu.Unlock()
+	if !lead.followers.IsReplica(m.Broker) {
+		return fmt.Errorf("%w: broker %d is no replica of %s-%d here", ErrNotLeader, m.Broker, p.Name, p.ID.Partition)
+	}
+	lead.followers.Fetched(m, r.From, end, p.env.mono())
+	lead.publishLocked()
+	if _, moved := p.lift(lead); moved {
+		lifted.at = append(lifted.at, p)
+	}
+	if !lead.followers.Pending() && lead.followers.Joins(m.Broker, record.Offset(p.hw.Load())) {
+		p.env.pokeISR()
+	}
+	return nil
+}
+
+// FetchReplica reads for a replica whose fetch has been noted: up to the log's end, from this disk only. Errors: as
+// Fetch, and ErrMovedToTier.
+func (p *Partition) FetchReplica(req FetchRequest) (Fetched, error) {
 	f := Fetched{HW: -1, Stable: -1, Start: record.Offset(p.start.Load())}
-	end, err := p.admitReplica(req, r)
+	p.roleMu.RLock()
+	_, end, err := p.admitReplica(req.From, req.LeaderEpoch)
+	p.roleMu.RUnlock()
 	if err != nil {
 		return f, err
 	}
@@ -91,52 +119,38 @@ func (p *Partition) FetchReplica(req FetchRequest, r ReplicaFetch) (Fetched, err
 	return f, p.fetchHot(&f, req, end)
 }
 
-// admitReplica judges a replica's fetch, takes over what it proves, and returns the log's end.
-func (p *Partition) admitReplica(req FetchRequest, r ReplicaFetch) (record.Offset, error) {
-	p.roleMu.RLock()
-	defer p.roleMu.RUnlock()
+// admitReplica judges a replica's fetch, and returns the log's end. The caller holds roleMu in read mode.
+func (p *Partition) admitReplica(from record.Offset, epoch record.Epoch) (*leadership, record.Offset, error) {
 	lead, err := p.leading()
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	if req.LeaderEpoch < 0 {
-		return 0, fmt.Errorf("%w: a replica's fetch names its epoch", ErrFencedEpoch)
+	if epoch < 0 {
+		return nil, 0, fmt.Errorf("%w: a replica's fetch names its epoch", ErrFencedEpoch)
 	}
-	if err := lead.checkEpoch(req.LeaderEpoch); err != nil {
-		p.HeardOf(req.LeaderEpoch)
-		return 0, err
+	if err := lead.checkEpoch(epoch); err != nil {
+		p.HeardOf(epoch)
+		return nil, 0, err
 	}
 	b := p.log.Bounds()
-	if req.From > b.End {
-		return 0, fmt.Errorf("%w: a replica is at %d, the log ends at %d", ErrOutOfRange, req.From, b.End)
+	if from > b.End {
+		return nil, 0, fmt.Errorf("%w: a replica is at %d, the log ends at %d", ErrOutOfRange, from, b.End)
 	}
-	if req.From < b.LocalStart {
-		return 0, fmt.Errorf("%w: a replica is at %d, the log begins at %d", ErrMovedToTier, req.From, b.LocalStart)
+	if from < b.LocalStart {
+		return nil, 0, fmt.Errorf("%w: a replica is at %d, the log begins at %d", ErrMovedToTier, from, b.LocalStart)
 	}
-	if !r.Again && !p.noteReplica(lead, r, req.From, b.End) {
-		return 0, fmt.Errorf("%w: broker %d is no replica of %s-%d here", ErrNotLeader, r.Member.Broker, p.Name, p.ID.Partition)
-	}
-	return b.End, nil
+	return lead, b.End, nil
 }
 
-// noteReplica takes over what a fetch proves and moves the high watermark. The caller holds roleMu in read mode.
-func (p *Partition) noteReplica(lead *leadership, r ReplicaFetch, from, end record.Offset) bool {
-	m := r.Member
-	lead.mu.Lock()
-	defer lead.mu.Unlock()
-	if !lead.followers.IsReplica(m.Broker) {
-		return false
+// StayReplica says that each coming of the replica's session, as with shows, stands for a fetch from the offset that was
+// noted last, until the next NoteReplica or LeaveReplica. The caller has the tail's moves told, and has read since that the
+// offset is the log's end.
+func (p *Partition) StayReplica(b catalog.BrokerID, with *replication.Presence) {
+	if l := p.role.Load(); l != nil {
+		l.mu.Lock()
+		l.followers.Stays(b, with)
+		l.mu.Unlock()
 	}
-	lead.followers.Fetched(m, from, end, p.env.mono())
-	if r.Presence != nil {
-		lead.followers.Stays(m.Broker, r.Presence)
-	}
-	lead.publishLocked()
-	p.advance(lead)
-	if !lead.followers.Pending() && lead.followers.Joins(m.Broker, record.Offset(p.hw.Load())) {
-		p.env.pokeISR()
-	}
-	return true
 }
 
 // LeaveReplica says that the replica's session does not ask for the partition any more, or was refused it.

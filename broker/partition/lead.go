@@ -82,7 +82,6 @@ func (p *Partition) Unlead() {
 	if l == nil {
 		return
 	}
-	close(l.ended)
 	p.moved()
 	p.env.tier.Unlead(p.ID)
 }

@@ -1,9 +1,9 @@
 package partition
 
 import (
-	"context"
-	"fmt"
+	"cmp"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,9 +12,10 @@ import (
 
 // Watcher is told that a partition that it watches has moved.
 type Watcher interface {
-	// Wake is called by whoever moved it, an append among them: it takes no lock but its own, and does not block. It
-	// is a hint: whoever is woken looks again.
-	Wake()
+	// Moved notes it; called by whoever moved the partition, an append among them: it takes no lock but its own, and
+	// does not block. It is a hint: whoever is woken looks again. Whom it wakes it names in n: he is woken when all
+	// that moved together has been noted. again: it wants to be told of the next move too.
+	Moved(n *News) (again bool)
 }
 
 // Waiter is a Watcher for a goroutine that waits. One waiter may watch many partitions.
@@ -26,6 +27,12 @@ func NewWaiter() *Waiter { return &Waiter{c: make(chan struct{}, 1)} }
 // C delivers wake-ups; several may have become one.
 func (w *Waiter) C() <-chan struct{} { return w.c }
 
+// Moved implements Watcher.
+func (w *Waiter) Moved(n *News) bool {
+	n.Wake(w)
+	return false
+}
+
 // Wake wakes it.
 func (w *Waiter) Wake() {
 	select {
@@ -34,7 +41,41 @@ func (w *Waiter) Wake() {
 	}
 }
 
-// anything is the offset of a Watcher that wants to be told of any move, once.
+// News collects whom a move of one or several partitions wakes.
+type News struct {
+	waiters []*Waiter
+	acks    []*Acks
+	few     [4]*Waiter // room for the first
+}
+
+// Wake has w woken.
+func (n *News) Wake(w *Waiter) {
+	switch last := len(n.waiters) - 1; {
+	case n.waiters == nil:
+		n.waiters = append(n.few[:0], w)
+	case last < 0 || n.waiters[last] != w: // most watch several of the partitions
+		n.waiters = append(n.waiters, w)
+	}
+}
+
+// deliver wakes them. Of the produce requests that have their acknowledgements now the newest is answered first: a
+// connection's writer, which waits for the oldest, finds the others' answers ready and sends them all at once.
+func (n *News) deliver() {
+	for _, w := range n.waiters {
+		w.Wake()
+	}
+	if len(n.acks) > 1 {
+		slices.SortFunc(n.acks, func(a, b *Acks) int { return cmp.Compare(b.number, a.number) })
+	}
+	for _, a := range n.acks {
+		a.finish()
+	}
+	clear(n.waiters)
+	clear(n.acks)
+	n.waiters, n.acks = n.waiters[:0], n.acks[:0]
+}
+
+// anything is the offset of a Watcher that wants to be told of any move.
 const anything = record.Offset(-1)
 
 // waiters is the set of watchers of one partition, each with the offset that it waits for, or anything. An append with
@@ -69,19 +110,26 @@ func (ws *waiters) remove(w Watcher) {
 func (ws *waiters) wake() { ws.reached(math.MaxInt64) }
 
 // reached wakes those who wait for no more than o: of many produce requests that wait for their acknowledgement only
-// those that have it. Who waits for anything is told once, so that one who does not come back costs nothing more.
+// those that have it.
 func (ws *waiters) reached(o record.Offset) {
+	if ws.n.Load() == 0 {
+		return
+	}
+	var n News
+	ws.tell(o, &n)
+	n.deliver()
+}
+
+// tell tells those who wait for no more than o; who is to be woken is in n. Who does not want to be told again is
+// removed, so that one who does not come back costs nothing more.
+func (ws *waiters) tell(o record.Offset, n *News) {
 	if ws.n.Load() == 0 {
 		return
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for w, until := range ws.set {
-		if until > o {
-			continue
-		}
-		w.Wake()
-		if until == anything {
+		if until <= o && !w.Moved(n) {
 			delete(ws.set, w)
 		}
 	}
@@ -105,49 +153,4 @@ func (p *Partition) Unwatch(w Watcher) {
 func (p *Partition) moved() {
 	p.waiters.wake()
 	p.tail.wake()
-}
-
-// Ack is the acknowledgement that an acks=all produce waits for. It belongs to the leader epoch of its
-// append (H11).
-type Ack struct {
-	p      *Partition
-	lead   *leadership
-	offset record.Offset // hw must reach it
-}
-
-// Done reports whether the high watermark has passed the records; ErrNotLeader if the leadership of the append
-// has ended first, ErrNotEnoughAfterAppend if the in-sync set has become too small.
-func (a Ack) Done() (bool, error) {
-	select {
-	case <-a.lead.ended:
-		return false, fmt.Errorf("%w: leadership ended before the records were replicated", ErrNotLeader)
-	default:
-	}
-	switch {
-	case record.Offset(a.p.hw.Load()) >= a.offset:
-		return true, nil
-	case a.lead.doubted():
-		return false, fmt.Errorf("%w: another broker leads a higher epoch", ErrNotLeader)
-	case !a.lead.enough():
-		return false, fmt.Errorf("%w: %d in sync, %d wanted", ErrNotEnoughAfterAppend, a.lead.inSync.Load(), a.lead.minISR.Load())
-	}
-	return false, nil
-}
-
-// Wait returns nil once the records are acknowledged, an error of Done, or the context's error.
-func (a Ack) Wait(ctx context.Context) error {
-	w := NewWaiter()
-	a.p.waiters.add(w, a.offset)
-	defer a.p.waiters.remove(w)
-	for {
-		if done, err := a.Done(); done || err != nil {
-			return err
-		}
-		select {
-		case <-w.C():
-		case <-a.lead.ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
