@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"tidemark/hotlog/disk"
 	"tidemark/hotlog/segment"
@@ -109,25 +110,35 @@ func (l *Log) syncHeld(store bool) error {
 
 // syncPlan makes the plan's data durable and calls it flushed.
 func (l *Log) syncPlan(p flushPlan) error {
-	for _, s := range p.dirty {
+	for i, s := range p.dirty {
 		if err := l.syncData(s); err != nil {
+			l.putBack(p, p.dirty[i:])
 			return err
 		}
 		l.unpinSynced(s)
 	}
 	if p.txns {
 		if err := l.writeTxns(p.end); err != nil {
-			l.mu.Lock()
-			l.newAborted = true
-			l.mu.Unlock()
+			l.putBack(p, nil)
 			return l.retriable("write aborted transactions", err)
 		}
 	}
 	if err := l.syncNames(p); err != nil {
-		return l.fail("sync directory", err)
+		l.putBack(p, nil)
+		return l.notOpened("sync directory", err)
 	}
 	l.flushed.Store(max(l.flushed.Load(), int64(p.end)))
 	return nil
+}
+
+// putBack leaves to the next flush what this one has not come to.
+func (l *Log) putBack(p flushPlan, dirty []*seg) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range dirty {
+		s.dirty = true
+	}
+	l.newNames, l.newDir, l.newAborted = l.newNames || p.names, l.newDir || p.dir, l.newAborted || p.txns
 }
 
 // syncNames makes new files, and a new log's own directory, durable.
@@ -149,7 +160,7 @@ func (l *Log) syncData(s *seg) error {
 	}
 	h, err := s.acquire(l.files)
 	if err != nil {
-		return l.fail("open to sync", err)
+		return l.notOpened("open to sync", err)
 	}
 	defer h.release()
 	if err := h.file.Sync(); err != nil {
@@ -168,10 +179,18 @@ func (l *Log) unpinSynced(s *seg) {
 	}
 }
 
-// retriable passes a full disk on and makes anything else the log's failure.
+// retriable passes on a full disk and a want of descriptors, and makes anything else the log's failure.
 func (l *Log) retriable(doing string, err error) error {
 	if disk.IsFull(err) && !l.abandoned.Load() {
 		return fmt.Errorf("%w: %s: %s: %w", ErrDiskFull, l.dir, doing, err)
+	}
+	return l.notOpened(doing, err)
+}
+
+// notOpened passes on a want of descriptors, for which no fsync is refused, and makes anything else the log's failure.
+func (l *Log) notOpened(doing string, err error) error {
+	if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && !l.abandoned.Load() {
+		return fmt.Errorf("%w: %s: %s: %w", ErrNoFiles, l.dir, doing, err)
 	}
 	return l.fail(doing, err)
 }
@@ -186,7 +205,7 @@ func (l *Log) storeHeld(p flushPlan) error {
 		return err
 	}
 	if err := l.fs.SyncDir(l.dir); err != nil {
-		return l.fail("sync directory", err)
+		return l.notOpened("sync directory", err)
 	}
 	// The point's own name is not synced: after a power cut an older point only
 	// makes the scan longer.
