@@ -32,11 +32,12 @@ func TestReadyzTellsOfAFailedLog(t *testing.T) {
 	status, body := readyz()
 	require.Equal(t, http.StatusOK, status, body)
 
+	value := string(make([]byte, 500_000))
+	c.produce("alone", 0, batchOf(1, record.CodecNone, value))
 	logs, err := filepath.Glob(filepath.Join(dir, "*-0"))
 	require.NoError(t, err)
 	require.Len(t, logs, 1)
 	require.NoError(t, os.RemoveAll(logs[0])) // the next segment cannot be made
-	value := string(make([]byte, 500_000))
 	require.Eventually(t, func() bool {
 		c.produce("alone", 0, batchOf(1, record.CodecNone, value))
 		status, body = readyz()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidemark/hotlog/disk"
@@ -79,7 +80,8 @@ type DataDir struct {
 	known    map[partitionKey][]byte // what the clean stop left of logs that have not been opened since
 	closed   bool
 
-	trash trash
+	trash  trash
+	strays atomic.Bool // stray/ may hold something
 
 	probes    sync.WaitGroup
 	probeFile disk.File // the running probe's own
@@ -159,6 +161,8 @@ func (d *DataDir) load() error {
 			return err
 		}
 	}
+	strays, err := os.ReadDir(d.file(strayName))
+	d.strays.Store(len(strays) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist))
 	return d.fs.SyncDir(d.path)
 }
 

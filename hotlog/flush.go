@@ -72,6 +72,7 @@ type flushPlan struct {
 	names     bool
 	dir       bool // the directory's own name, too
 	txns      bool // aborted transactions were learned
+	unmade    bool // there is nothing, and no directory
 	epochs    record.EpochHistory
 }
 
@@ -81,7 +82,7 @@ func (l *Log) planFlush() flushPlan {
 	segs := *l.segs.Load()
 	p := flushPlan{
 		end: record.Offset(l.end.Load()), active: l.active, size: l.active.extent().size,
-		names: l.newNames, dir: l.newDir, txns: l.newAborted, epochs: *l.epochs.Load(),
+		names: l.newNames, dir: l.newDir, txns: l.newAborted, unmade: l.unmade, epochs: *l.epochs.Load(),
 	}
 	for _, s := range segs {
 		if s.dirty {
@@ -217,6 +218,9 @@ func (l *Log) storeHeld(p flushPlan) error {
 
 // pointOf is the recovery point that the plan reaches, and whether it, or what belongs to it, is not stored yet.
 func (l *Log) pointOf(p flushPlan) (recoveryPoint, bool) {
+	if p.unmade {
+		return l.stored, false
+	}
 	point := recoveryPoint{offset: p.end, base: p.active.base, size: p.size, firstWall: p.active.firstWall.Load()}
 	return point, l.stored != point || !l.savedTo.is(p.epochs)
 }

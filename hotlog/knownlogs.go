@@ -107,12 +107,12 @@ func (d *DataDir) storeKnown(logs []*Log) {
 	}
 }
 
-// describe is what openKnown needs of a closed log; nil if its files know less than it did. Nobody else has the log.
+// describe is what openKnown needs of a closed log; nil if its files know less than it did, or there are none. Nobody else has the log.
 func (l *Log) describe() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	segs := *l.segs.Load()
-	if !l.settled || l.active.snapshot != nil {
+	if !l.settled || l.unmade || l.active.snapshot != nil {
 		return nil
 	}
 	var flags byte

@@ -55,6 +55,7 @@ type Log struct {
 	unflushed  int64 // records appended since the last flush was begun
 	newNames   bool  // names in the directory that no SyncDir has covered
 	newDir     bool  // the directory's own name is one of them
+	unmade     bool  // new and never written to: there is no directory
 	newAborted bool  // aborted transactions that no index file has
 	waking     bool  // a background flush is about to begin
 	closed     bool

@@ -70,6 +70,7 @@ func (d *DataDir) SetAside(p PartitionDir) error {
 		return err
 	}
 	d.takeKnown(p.Topic, p.Partition)
+	d.strays.Store(true)
 	name := fmt.Sprintf("%s.%d", filepath.Base(p.Path), d.wall().UnixMilli())
 	if err := d.fs.Rename(p.Path, filepath.Join(stray, name)); err != nil {
 		return fmt.Errorf("set aside: %w", err)
@@ -101,6 +102,9 @@ func (d *DataDir) SweepStray() (int, error) {
 	}
 	return swept, err
 }
+
+// HasStrays says whether anything may have been set aside; false spares a look for each of many partitions.
+func (d *DataDir) HasStrays() bool { return d.strays.Load() }
 
 // Restore brings a directory that was set aside back, the newest if there are
 // several: the catalog knows the topic after all. False if there is none.

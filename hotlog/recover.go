@@ -15,12 +15,12 @@ import (
 	"tidemark/record/producer"
 )
 
-// Open recovers the log in o.Dir, which is made if absent: ready or nothing. What
+// Open recovers the log in o.Dir, which the first write makes if it is absent: ready or nothing. What
 // [DataDir.CloseLogs] wrote of the log spares it all reading; after another clean
 // stop it reads a few small files; else it checks every batch from the
 // recovery point's segment on, cuts what follows the last good one, and makes the
-// indexes again. It needs no disk space unless the log is new. ctx ends a long
-// scan.
+// indexes again. It needs no disk space, unless a directory is there that is empty.
+// ctx ends a long scan.
 func Open(ctx context.Context, o Options) (*Log, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("hotlog: options: %w", err)
@@ -58,10 +58,8 @@ func newLog(o Options) *Log {
 
 func (l *Log) open(ctx context.Context) error {
 	if _, err := os.Stat(l.dir); errors.Is(err, fs.ErrNotExist) {
-		if err := l.fs.MakeDir(l.dir); err != nil {
-			return err
-		}
-		l.newDir = true
+		l.unmade = true
+		return l.beginAt(0, record.EpochHistory{}, nil)
 	}
 	plan, found, err := readReset(l.dir)
 	if err != nil {

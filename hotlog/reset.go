@@ -32,6 +32,9 @@ func (l *Log) Reset(start record.Offset, epochs record.EpochHistory, state *prod
 	if err := l.usableLocked(); err != nil {
 		return err
 	}
+	if err := l.makeLocked(); err != nil {
+		return err
+	}
 	state = state.Clone()
 	state.SkipTo(start)
 	epochs.TruncateTo(start)
@@ -96,8 +99,8 @@ func (l *Log) removeAll() error {
 	return err
 }
 
-// beginAt makes the empty log at start in a directory without segments. Nothing is
-// synced yet.
+// beginAt makes the empty log at start in a directory without segments, or in none. Nothing
+// is synced yet.
 func (l *Log) beginAt(start record.Offset, epochs record.EpochHistory, encoded []byte) error {
 	maxProducers := l.config.Load().MaxProducers
 	state := producer.New(start, maxProducers)
@@ -108,7 +111,9 @@ func (l *Log) beginAt(start record.Offset, epochs record.EpochHistory, encoded [
 		}
 	}
 	s := newSeg(l, start)
-	if err := s.openActive(os.O_CREATE | os.O_TRUNC); err != nil {
+	if l.unmade {
+		s.pinned = true
+	} else if err := s.openActive(os.O_CREATE | os.O_TRUNC); err != nil {
 		return fmt.Errorf("create %s: %w", segment.Name(start, segment.LogSuffix), err)
 	}
 	l.state = state
@@ -121,7 +126,7 @@ func (l *Log) beginAt(start record.Offset, epochs record.EpochHistory, encoded [
 	l.countUndecidedLocked(false)
 	l.waitingSince.Store(0)
 	l.unflushed = 0
-	l.newNames = true
+	l.newNames = !l.unmade
 	// A reader of the old log finds its segments gone, which is ErrBelowLocal; the
 	// new start is there before the new end.
 	l.start.Store(int64(start))

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
+
+	"tidemark/hotlog/disk"
 )
 
 // restAtOnce bounds what one Rest closes: what is not synced is synced before, which is not to keep the disk from others.
@@ -85,8 +88,12 @@ func (l *Log) rest(s *seg) bool {
 func (l *Log) restsLocked(s *seg) bool { return l.active == s && l.usableLocked() == nil }
 
 // readyLocked opens the active segment for an append, a roll or a truncation: its file, if it rests, and its index, if
-// nothing has used it since it was opened by what a clean stop knew. Errors: ErrNoFiles, ErrFailed.
+// nothing has used it since it was opened by what a clean stop knew. A new log's are made. Errors: ErrNoFiles, ErrDiskFull,
+// ErrFailed.
 func (l *Log) readyLocked() error {
+	if err := l.makeLocked(); err != nil {
+		return err
+	}
 	s := l.active
 	if err := s.writable(); err != nil {
 		return l.cannotOpen("open to write", err)
@@ -95,6 +102,27 @@ func (l *Log) readyLocked() error {
 		return nil
 	}
 	return l.loadLocked(s, s.handle)
+}
+
+// makeLocked makes the directory and the file of a log that was never written to. Most of many partitions are not for a
+// long time, and two names each are most of what they cost. Errors: ErrNoFiles, ErrDiskFull, ErrFailed.
+func (l *Log) makeLocked() error {
+	if !l.unmade {
+		return nil
+	}
+	err := l.fs.MakeDir(l.dir)
+	if err == nil {
+		l.newDir = true
+		err = l.active.openActive(os.O_CREATE | os.O_TRUNC)
+	}
+	switch {
+	case disk.IsFull(err):
+		return fmt.Errorf("%w: %s: %w", ErrDiskFull, l.dir, err)
+	case err != nil:
+		return l.cannotOpen("create the log", err)
+	}
+	l.newNames, l.unmade = true, false
+	return nil
 }
 
 // wake loads the index of the active segment for a reader that holds h.

@@ -74,6 +74,9 @@ func (l *Log) publishLocked(segs []*seg) {
 
 // rebaseLocked makes an empty log begin at a lower offset.
 func (l *Log) rebaseLocked(base record.Offset) error {
+	if err := l.makeLocked(); err != nil {
+		return err
+	}
 	fresh, err := l.createLocked(base)
 	if err != nil {
 		return err

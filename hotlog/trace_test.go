@@ -28,12 +28,13 @@ func TestI1_OrderOfChanges(t *testing.T) {
 	o := small(testOptions(t))
 	o.Config.IndexIntervalBytes = 300
 	l, fs, o := faulty(t, o)
-	golden(t, fs.Trace(), `
-		mkdir p
-		create p/00.log`)
+	golden(t, fs.Trace(), "")
 
 	add(t, l, plain(1, 0), plain(1, 1), plain(1, 2))
-	golden(t, fs.Trace(), "write p/00.log 228 at 0")
+	golden(t, fs.Trace(), `
+		mkdir p
+		create p/00.log
+		write p/00.log 228 at 0`)
 
 	fill(t, l, 10)
 	fs.Trace()
@@ -116,6 +117,8 @@ func TestI1_FlushedAppendsSyncNamesOnce(t *testing.T) {
 	add(t, l, plain(1, 0))
 	add(t, l, plain(1, 0))
 	golden(t, fs.Trace(), `
+		mkdir p
+		create p/00.log
 		write p/00.log 76 at 0
 		sync p/00.log
 		syncdir p

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,6 +38,7 @@ func (s *Set) Reconcile(ctx context.Context, im *metadata.Image) {
 	s.reconciling.Lock()
 	defer s.reconciling.Unlock()
 	s.mu.Lock()
+	due := s.dueLocked(want)
 	s.want = want
 	s.peers = addresses(im, s.opts.InterBroker)
 	first := !s.first
@@ -48,7 +50,20 @@ func (s *Set) Reconcile(ctx context.Context, im *metadata.Image) {
 	s.dropUnwanted(want, im)
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	s.settleAll(ctx)
+	s.settleThese(ctx, due)
+}
+
+// dueLocked lists what is not as the new image wants it: partitions of topics in which anything has changed, and those that
+// are not open or not well.
+func (s *Set) dueLocked(want map[catalog.PartitionID]wanted) []wanted {
+	var due []wanted
+	for id, w := range want {
+		p := s.parts[id]
+		if p == nil || s.want[id].topic != w.topic || s.fails[id] != nil || p.failed.Load() {
+			due = append(due, w)
+		}
+	}
+	return due
 }
 
 // settle tries again what Reconcile could not finish.
@@ -61,29 +76,35 @@ func (s *Set) settle(ctx context.Context) {
 	}
 	s.reconciling.Lock()
 	defer s.reconciling.Unlock()
-	s.settleAll(ctx)
-}
-
-func (s *Set) settleAll(ctx context.Context) {
 	s.mu.RLock()
-	want := make([]wanted, 0, len(s.want))
-	for _, w := range s.want {
-		want = append(want, w)
+	var due []wanted
+	for id := range s.fails {
+		if w, ok := s.want[id]; ok {
+			due = append(due, w)
+		}
 	}
 	s.mu.RUnlock()
+	s.settleThese(ctx, due)
+}
+
+// settling is how many partitions are opened and led at the same time.
+const settling = 8
+
+func (s *Set) settleThese(ctx context.Context, want []wanted) {
 	ask := questions{
 		lost:  sync.OnceValues(func() (map[catalog.PartitionID]bool, error) { return s.askLost(ctx) }),
 		stand: sync.OnceValues(func() (map[catalog.PartitionID]catalog.Standing, error) { return s.askStandings(ctx, want) }),
 	}
-	var g errgroup.Group
-	g.SetLimit(8)
-	for _, w := range want {
-		g.Go(func() error {
-			s.note(w, s.settleOne(ctx, w, ask))
-			return nil
+	var next atomic.Int64
+	var g sync.WaitGroup
+	for range min(settling, len(want)) {
+		g.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(want)); i = next.Add(1) - 1 {
+				s.note(want[i], s.settleOne(ctx, want[i], ask))
+			}
 		})
 	}
-	_ = g.Wait() // each failure is noted by itself
+	g.Wait()
 	s.mu.Lock()
 	s.tellWaitingLocked()
 	s.publishLocked()
@@ -121,7 +142,7 @@ func (s *Set) note(w wanted, err error) {
 	s.fails[w.row.ID] = err
 	switch {
 	case errors.Is(err, errNoLeader): // an election follows; readiness tells if none does
-	case catalog.Unavailable(err): // settleAll tells of all of them
+	case catalog.Unavailable(err): // settleThese tells of all of them
 	case old == nil || old.Error() != err.Error():
 		s.opts.Log.Warn("partition is offline; trying again", "topic", w.topic.Name, "partition", w.row.ID.Partition, "error", err)
 	}

@@ -42,6 +42,9 @@ func (s *Set) setAside(p *Partition) error {
 // bringBack takes the files of a partition that were set aside, if there are any and no others: the catalog knows it
 // again.
 func (s *Set) bringBack(id catalog.PartitionID) error {
+	if !s.opts.Data.HasStrays() {
+		return nil
+	}
 	if _, err := os.Stat(s.opts.Data.Path(id.Topic, id.Partition)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

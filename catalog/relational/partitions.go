@@ -29,12 +29,16 @@ func storeMembers(ms []catalog.Member) []storedMember {
 	return out
 }
 
+// scanMembers reads a set of members; an empty one is nil.
 func scanMembers(text string, into *[]catalog.Member) error {
+	*into = nil
+	if text == "[]" {
+		return nil
+	}
 	var stored []storedMember
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
 		return fmt.Errorf("a set of members reads %q: %w", text, err)
 	}
-	*into = nil
 	for _, m := range stored {
 		*into = append(*into, catalog.Member{Broker: catalog.BrokerID(m.Broker), Incarnation: catalog.Incarnation(m.Incarnation)})
 	}
