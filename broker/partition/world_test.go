@@ -68,7 +68,17 @@ type node struct {
 	cut     sync.Map // addresses that it cannot reach
 	up      bool
 	ended   chan error // of the set's Run
+	space   space
 }
+
+// space is a disk of 1000 MiB of which so many are used.
+type space struct{ used atomic.Int64 }
+
+func (s *space) FreeSpace() (free, total int64, err error) {
+	return (1000 - s.used.Load()) << 20, 1000 << 20, nil
+}
+func (s *space) Reserve(int64) error   { return nil }
+func (s *space) ReleaseReserve() error { return nil }
 
 // reach is the catalog as one broker reaches it, or does not.
 type reach struct {
@@ -187,6 +197,7 @@ func (n *node) start(keep catalog.Incarnation) {
 		Replication:  fetcher.Options{Dial: n.dial, MaxWait: 50 * time.Millisecond},
 		MaxProducers: 1000, ProducerExpiry: time.Hour, Log: log,
 	})
+	n.set.OnDisk(&n.space)
 	n.lives = append(n.lives, n.set)
 	defaults := topicconfig.Defaults{}
 	n.pulled = metadata.NewFollower(n.catalog, &defaults, n.set.Reconcile, log)
