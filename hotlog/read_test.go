@@ -309,3 +309,23 @@ func TestLookupsByTimeLookIntoBatches(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 }
+
+// H5: of several records with the largest timestamp the first is the answer, wherever segments end.
+func TestH5_TheFirstOfTheLargestTimestamps(t *testing.T) {
+	o := small(testOptions(t))
+	l := open(t, o)
+	for at := range 60 {
+		stamp := int64(at)
+		if at == 42 || at == 57 {
+			stamp = 100
+		}
+		add(t, l, plain(1, stamp))
+	}
+	p, ok, err := l.MaxTimestamp(0, 60)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, TimePoint{Offset: 42, Timestamp: day + 100}, TimePoint{Offset: p.Offset, Timestamp: p.Timestamp})
+	p, _, err = l.MaxTimestamp(43, 60)
+	require.NoError(t, err)
+	require.EqualValues(t, 57, p.Offset)
+}
