@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"tidemark/broker/metadata"
@@ -66,13 +67,14 @@ func (c *controller) run(ctx context.Context) error {
 
 // step does what is due.
 func (c *controller) step(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, controllerTimeout)
-	defer cancel()
 	term, holds := c.member.controls()
 	c.metrics.controls.Set(0)
 	if !holds {
 		var err error
-		if term, holds, err = c.takeRole(ctx); err != nil || !holds {
+		call, cancel := context.WithTimeout(ctx, controllerTimeout)
+		term, holds, err = c.takeRole(call)
+		cancel()
+		if err != nil || !holds {
 			return err
 		}
 	}
@@ -105,7 +107,9 @@ func (c *controller) takeRole(ctx context.Context) (catalog.Controller, bool, er
 }
 
 // decide takes out who is dead, then gives leaders and slots to what has none, then spreads them.
-func (c *controller) decide(ctx context.Context, term catalog.Controller) error {
+func (c *controller) decide(all context.Context, term catalog.Controller) error {
+	ctx, cancel := context.WithTimeout(all, controllerTimeout)
+	defer cancel()
 	dead, quiet := c.member.dead()
 	if marked := c.member.marked(); marked > 0 {
 		return c.repair(ctx, term, marked)
@@ -135,9 +139,25 @@ func (c *controller) decide(ctx context.Context, term catalog.Controller) error 
 			return nil
 		}
 	}
-	if _, err := c.store.Elect(ctx, term, es); err != nil {
-		return fmt.Errorf("elect leaders: %w", err)
+	return c.place(all, term, es, moves)
+}
+
+// electMax bounds the partitions of one transaction, which has a deadline: a start with ten thousand of them on a busy machine
+// did not meet it.
+const electMax = 1000
+
+// place gives leaders and slots; each call has its own time.
+func (c *controller) place(ctx context.Context, term catalog.Controller, es []catalog.Election, moves []catalog.SlotMove) error {
+	for some := range slices.Chunk(es, electMax) {
+		call, cancel := context.WithTimeout(ctx, controllerTimeout)
+		_, err := c.store.Elect(call, term, some)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("elect leaders: %w", err)
+		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, controllerTimeout)
+	defer cancel()
 	if _, err := c.store.AssignSlots(ctx, term, moves); err != nil {
 		return fmt.Errorf("assign coordinator slots: %w", err)
 	}
