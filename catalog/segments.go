@@ -116,7 +116,7 @@ type Removals interface {
 	GarbageIs(ctx context.Context, key string) (bool, error)
 	// Deleted notes a successful DELETE of a row that DueGarbage has listed: the first counts, the
 	// second drops the row. It counts once per listing, so neither a repeat after an unclear COMMIT nor
-	// a second worker turns one DELETE into two (D16); an unknown key is no error.
+	// a second worker turns one DELETE into two (D16), be its listing however late; an unknown key is no error.
 	Deleted(ctx context.Context, key string) error
 	// CountGarbage is the number of garbage rows of the cluster.
 	CountGarbage(ctx context.Context) (int64, error)

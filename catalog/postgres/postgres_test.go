@@ -8,6 +8,7 @@ import (
 
 	"tidemark/catalog"
 	"tidemark/catalog/catalogtest"
+	"tidemark/catalog/relational"
 	"tidemark/internal/testenv"
 )
 
@@ -23,4 +24,10 @@ func openTest(t testing.TB, url string, opts Options) *Store {
 
 func TestTheStoreKeepsTheContract(t *testing.T) {
 	catalogtest.Run(t, func(t *testing.T) catalog.Store { return openTest(t, testenv.Postgres(t), Options{}) })
+}
+
+func TestD16_H2_ABrokerThatListsGarbageLateDropsNoRow(t *testing.T) {
+	s := openTest(t, testenv.Postgres(t), Options{})
+	slow := &catalogtest.Paused{DB: s.db}
+	catalogtest.ListedLate(catalogtest.NewWorld(t, s), relational.New(slow, dialect()), slow)
 }

@@ -98,10 +98,11 @@ func (s *Store) MoveStart(ctx context.Context, p catalog.PartitionID, g catalog.
 	return out, more, nil
 }
 
-// DueGarbage lists what may be deleted now and marks it as listed.
+// DueGarbage lists what may be deleted now and marks it as listed, but for rows whose DELETE another caller has counted
+// since they were read: marked as listed for the next DELETE they would be dropped without it, a day too early.
 func (s *Store) DueGarbage(ctx context.Context, grace, again time.Duration, limit int) ([]catalog.GarbageRow, error) {
 	var out []catalog.GarbageRow
-	var fresh []string
+	var fresh [2][]string // by DELETEs done
 	row := func(r Row) error {
 		var g catalog.GarbageRow
 		var since int64
@@ -113,7 +114,7 @@ func (s *Store) DueGarbage(ctx context.Context, grace, again time.Duration, limi
 		if len(out) < limit {
 			out = append(out, g)
 			if !listed {
-				fresh = append(fresh, g.Key)
+				fresh[g.Deletes] = append(fresh[g.Deletes], g.Key)
 			}
 		}
 		return nil
@@ -121,11 +122,15 @@ func (s *Store) DueGarbage(ctx context.Context, grace, again time.Duration, limi
 	err := s.db.Read(ctx,
 		Stmt{SQL: s.sql.garbageDue, Args: []any{0, grace.Milliseconds(), limit}, Row: row},
 		Stmt{SQL: s.sql.garbageDue, Args: []any{1, again.Milliseconds(), limit}, Row: row})
-	if err != nil || len(fresh) == 0 {
+	if err != nil || len(fresh[0])+len(fresh[1]) == 0 {
 		return out, err
 	}
 	err = s.write(ctx, func(tx Tx) error {
-		tx.Queue(Stmt{SQL: s.sql.garbageListed, Args: []any{encode(fresh)}})
+		for deletes, keys := range fresh {
+			if len(keys) > 0 {
+				tx.Queue(Stmt{SQL: s.sql.garbageListed, Args: []any{encode(keys), deletes}})
+			}
+		}
 		return nil
 	})
 	return out, err

@@ -89,7 +89,7 @@ func (t *text) tier() {
 		` WHERE TRUE ON CONFLICT (key) DO NOTHING`
 	t.garbageDue = `SELECT key, upload_id, ` + d.Millis("since") + `, deletes, listed FROM garbage
 		WHERE deletes = $1 AND waits_from <= ` + d.Ago("$2") + ` ORDER BY waits_from LIMIT $3`
-	t.garbageListed = `UPDATE garbage SET listed = TRUE WHERE NOT listed AND key IN ` + d.List("$1", "text")
+	t.garbageListed = `UPDATE garbage SET listed = TRUE WHERE NOT listed AND deletes = $2 AND key IN ` + d.List("$1", "text")
 	t.byIDs = `SELECT ` + segmentColumns + ` FROM segments WHERE id IN ` + ids + ` ORDER BY base`
 	t.byAttempts = `SELECT ` + segmentColumns + ` FROM segments WHERE attempt IN ` + d.List("$1", "text") + ` ORDER BY base`
 	t.dropByIDs = `DELETE FROM segments WHERE id IN ` + ids

@@ -10,6 +10,7 @@ import (
 
 	"tidemark/catalog"
 	"tidemark/catalog/catalogtest"
+	"tidemark/catalog/relational"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,4 +25,10 @@ func openTest(t testing.TB, path string) *Store {
 
 func TestTheStoreKeepsTheContract(t *testing.T) {
 	catalogtest.Run(t, func(t *testing.T) catalog.Store { return openTest(t, filepath.Join(t.TempDir(), "catalog.db")) })
+}
+
+func TestD16_H2_ABrokerThatListsGarbageLateDropsNoRow(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "catalog.db"))
+	slow := &catalogtest.Paused{DB: s.db}
+	catalogtest.ListedLate(catalogtest.NewWorld(t, s), relational.New(slow, dialect()), slow)
 }
