@@ -87,10 +87,14 @@ func Open(ctx context.Context, o Options) (_ *Broker, err error) {
 // openData locks the data directory and binds it to this cluster and id (H27).
 func (b *Broker) openData(ctx context.Context) error {
 	var err error
-	if b.cluster, err = b.opts.Catalog.Cluster(ctx); err != nil {
-		return fmt.Errorf("read the cluster from the catalog: %w", err)
-	}
-	switch restoring, err := b.opts.Catalog.Restoring(ctx); {
+	restoring := false
+	err = b.opts.Patience.Await(ctx, func(ctx context.Context) error {
+		if b.cluster, err = b.opts.Catalog.Cluster(ctx); err == nil {
+			restoring, err = b.opts.Catalog.Restoring(ctx)
+		}
+		return err
+	})
+	switch {
 	case err != nil:
 		return fmt.Errorf("read the cluster from the catalog: %w", err)
 	case restoring:
@@ -154,9 +158,13 @@ func (b *Broker) openTier(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	holds, err := catalog.HoldsObjects(ctx, b.opts.Catalog)
-	if err != nil {
+	var holds bool
+	err = b.opts.Patience.Await(ctx, func(ctx context.Context) error {
+		holds, err = catalog.HoldsObjects(ctx, b.opts.Catalog)
 		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read from the catalog whether there are objects: %w", err)
 	}
 	counts := objstore.NewMetrics(b.opts.Registry)
 	var bandwidth [len(objstore.Classes)]int64
@@ -213,15 +221,34 @@ func (b *Broker) openState(ctx context.Context) (err error) {
 		store: b.opts.Catalog, member: b.member, self: b.self(), follower: b.follower, log: b.log, logEnds: b.parts.LogEnds,
 		metrics: newClusterMetrics(b.opts.Registry), balanceDelay: b.opts.Config.Broker.BalanceDelay, wake: make(chan struct{}, 1),
 	}
-	if err := errors.Join(b.reportLost(ctx, false), b.presentCopy(ctx), b.follower.Refresh(ctx)); err != nil {
-		return err
-	}
-	// Whoever is alone leads before it serves; in a cluster the controller sees to it.
-	if err := errors.Join(b.member.look(ctx), b.control.step(ctx)); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return b.reportLost(ctx, false) }, b.presentCopy, b.follower.Refresh,
+		// Whoever is alone leads before it serves; in a cluster the controller sees to it.
+		b.member.look, b.firstStep(),
+	} {
+		if err := b.opts.Patience.Await(ctx, step); err != nil {
+			return err
+		}
 	}
 	b.storeIncarnation()
 	return nil
+}
+
+// firstStep is the controller's; each time but the first it begins by looking at what the one before has committed.
+func (b *Broker) firstStep() func(context.Context) error {
+	again := false
+	return func(ctx context.Context) error {
+		if again {
+			if err := b.follower.Refresh(ctx); err != nil {
+				return err
+			}
+			if err := b.member.look(ctx); err != nil {
+				return err
+			}
+		}
+		again = true
+		return b.control.step(ctx)
+	}
 }
 
 // self is this broker as a member of sets.

@@ -27,7 +27,9 @@ type Options struct {
 	Config  config.Config
 	Catalog catalog.Store
 	Objects objstore.Store
-	Log     *slog.Logger
+	// Patience bears a catalog that cannot be reached while the broker opens; nil: the first such error ends it.
+	Patience *catalog.Patience
+	Log      *slog.Logger
 	// Registry gets every metric and is what /metrics shows.
 	Registry *prometheus.Registry
 	// Disk is how the data directory sees the machine; the zero value is the real one. Path is set here.

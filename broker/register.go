@@ -21,12 +21,17 @@ func (b *Broker) register(ctx context.Context) error {
 	if inc, ok := b.data.MayKeepIncarnation(); ok {
 		r.Keep = catalog.Incarnation(inc)
 	}
-	got, err := b.opts.Catalog.Register(ctx, r)
+	var got catalog.Registered
+	try := func(ctx context.Context) (err error) {
+		got, err = b.opts.Catalog.Register(ctx, r)
+		return err
+	}
+	err := b.opts.Patience.Await(ctx, try)
 	if errors.Is(err, catalog.ErrHeld) {
 		r.Seen, err = b.watchHolder(ctx)
 		if err == nil {
 			b.log.Info("the last holder of this broker id is gone; taking it over", "broker", b.id)
-			got, err = b.opts.Catalog.Register(ctx, r)
+			err = b.opts.Patience.Await(ctx, try)
 		}
 	}
 	if errors.Is(err, catalog.ErrHeld) {

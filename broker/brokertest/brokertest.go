@@ -50,6 +50,8 @@ type Options struct {
 	// WrapObjects and WrapCatalog put faults between the broker and its stores.
 	WrapObjects func(objstore.Store) objstore.Store
 	WrapCatalog func(catalog.Store) catalog.Store
+	// Patience is broker.Options'.
+	Patience *catalog.Patience
 	// Disk puts faults under the logs, or another machine around them.
 	Disk hotlog.DataDirOptions
 }
@@ -87,7 +89,9 @@ func (n *Node) start(ctx context.Context, cfg config.Config, store catalog.Store
 		n.Objects = o.WrapObjects(objects)
 	}
 	log := slog.New(slog.NewTextHandler(n.t.Output(), &slog.HandlerOptions{Level: cfg.Log.Level})).With("broker", cfg.Broker.ID)
-	n.Broker, err = broker.Open(ctx, broker.Options{Config: cfg, Catalog: n.Catalog, Objects: n.Objects, Log: log, Registry: n.Metrics, Disk: o.Disk})
+	n.Broker, err = broker.Open(ctx, broker.Options{
+		Config: cfg, Catalog: n.Catalog, Objects: n.Objects, Patience: o.Patience, Log: log, Registry: n.Metrics, Disk: o.Disk,
+	})
 	if err != nil {
 		return errors.Join(err, store.Close(), objects.Close())
 	}

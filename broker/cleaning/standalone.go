@@ -26,6 +26,8 @@ type Options struct {
 	Catalog  catalog.Store
 	Objects  objstore.Store
 	CacheDir string // for chunks of cold reads, of which there are none
+	// Patience bears a catalog that cannot be reached while the compactor opens; nil: the first such error ends it.
+	Patience *catalog.Patience
 	Log      *slog.Logger
 	Registry *prometheus.Registry
 }
@@ -51,13 +53,16 @@ func Open(ctx context.Context, o Options) (_ *Compactor, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	cluster, err := o.Catalog.Cluster(ctx)
+	var cluster catalog.ClusterRow
+	var holds bool
+	err = o.Patience.Await(ctx, func(ctx context.Context) error {
+		if cluster, err = o.Catalog.Cluster(ctx); err == nil {
+			holds, err = catalog.HoldsObjects(ctx, o.Catalog)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read the cluster from the catalog: %w", err)
-	}
-	holds, err := catalog.HoldsObjects(ctx, o.Catalog)
-	if err != nil {
-		return nil, fmt.Errorf("read from the catalog whether there are objects: %w", err)
+		return nil, fmt.Errorf("read from the catalog which cluster this is and whether there are objects: %w", err)
 	}
 	if c.chunks, err = cache.Open(cache.Options{Dir: o.CacheDir}); err != nil {
 		return nil, err
@@ -84,7 +89,7 @@ func Open(ctx context.Context, o Options) (_ *Compactor, err error) {
 		return nil, err
 	}
 	c.follower = metadata.NewFollower(o.Catalog, &c.o.Config.Topics.Defaults, func(context.Context, *metadata.Image) {}, o.Log)
-	return c, c.follower.Refresh(ctx)
+	return c, o.Patience.Await(ctx, c.follower.Refresh)
 }
 
 // incarnation tells one compactor from another.

@@ -34,6 +34,7 @@ type Broker struct {
 	DataDir         string        `env:"DATA_DIR" envDefault:"./tidemark-data" doc:"Folder of local segments and, unless TIDEMARK_CACHE_DIR says otherwise, of the cache. One broker holds its lock."`
 	BalanceDelay    time.Duration `env:"BALANCE_DELAY" envDefault:"30s" min:"0s" max:"24h" doc:"How long leaders or coordinator slots must be badly spread over the brokers before they are moved."`
 	Memory          Bytes         `env:"MEMORY" envDefault:"0" min:"0" max:"1PiB" doc:"Memory that the whole process may use, e.g. a container's limit: garbage is collected so as to stay below nine tenths of it. 0: collected by Go's own rules."`
+	StartTimeout    time.Duration `env:"START_TIMEOUT" envDefault:"5m" min:"0s" max:"24h" doc:"How long a start waits for a catalog in Postgres that cannot be reached or does not answer. What waiting cannot mend, e.g. a wrong password, ends it at once."`
 	ShutdownTimeout time.Duration `env:"SHUTDOWN_TIMEOUT" envDefault:"10s" min:"1s" max:"1h" doc:"Longest time that a clean stop may take after SIGTERM."`
 }
 

@@ -40,9 +40,10 @@ func (c *command) compact(ctx context.Context, cfg config.Config) (err error) {
 	defer stop()
 	log, told := c.logger(cfg)
 	defer told()
-	store, err := openCatalog(ctx, cfg)
+	patience := catalogPatience(cfg, log)
+	store, err := awaitCatalog(ctx, cfg, patience)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	objects, err := openObjects(ctx, cfg)
@@ -57,10 +58,11 @@ func (c *command) compact(ctx context.Context, cfg config.Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	w, err := cleaning.Open(ctx, cleaning.Options{
-		Config: cfg, Catalog: store, Objects: objects, CacheDir: filepath.Join(dir, "cache"), Log: log, Registry: registry(),
+		Config: cfg, Catalog: store, Objects: objects, CacheDir: filepath.Join(dir, "cache"),
+		Patience: patience, Log: log, Registry: registry(),
 	})
 	if err != nil {
-		return err
+		return unlessStopped(ctx, explainStart(cfg, err))
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	return within(ctx, cfg.Broker.ShutdownTimeout, stop, w.Run)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,27 @@ import (
 	"tidemark/tiering/objstore/s3"
 )
 
+// catalogPatience is how long a start bears a catalog in Postgres that is not there yet. A SQLite catalog is this process's own:
+// nobody mends it meanwhile.
+func catalogPatience(c config.Config, log *slog.Logger) *catalog.Patience {
+	if c.Stores.Catalog.Scheme() == "sqlite" {
+		return nil
+	}
+	return catalog.NewPatience(c.Broker.StartTimeout, log, func(err error) string { return catalogRemedy(c, err) })
+}
+
+// awaitCatalog is openCatalog of a process that serves: it waits for a catalog that cannot be reached.
+func awaitCatalog(ctx context.Context, c config.Config, p *catalog.Patience) (store catalog.Store, err error) {
+	err = p.Await(ctx, func(ctx context.Context) error {
+		store, err = catalogDriver(ctx, c, false)
+		return err
+	})
+	if err != nil {
+		return nil, explainCatalog(c, err)
+	}
+	return store, nil
+}
+
 // openCatalog picks the catalog's driver by the URL's scheme.
 func openCatalog(ctx context.Context, c config.Config) (catalog.Store, error) {
 	return openCatalogAs(ctx, c, false)
@@ -24,23 +46,24 @@ func openCatalog(ctx context.Context, c config.Config) (catalog.Store, error) {
 
 // openCatalogAs is openCatalog; of a catalog in Postgres it can be promised that it is only read, its schema included.
 func openCatalogAs(ctx context.Context, c config.Config, readOnly bool) (catalog.Store, error) {
-	u := c.Stores.Catalog
-	var store catalog.Store
-	var err error
-	switch u.Scheme() {
-	case "postgres", "postgresql":
-		store, err = postgres.Open(ctx, postgresURL(c), postgres.Options{
-			CallTimeout: c.Stores.PostgresStatementTimeout, MaxConns: c.Stores.PostgresPool, Pooler: c.Stores.PostgresPooler, ReadOnly: readOnly,
-		})
-	case "sqlite":
-		store, err = sqlite.Open(ctx, filepath.FromSlash(u.URL().Path), sqlite.Options{})
-	default:
-		return nil, usagef("TIDEMARK_CATALOG_URL: the scheme %q is not known; write postgres://… or sqlite:///path", u.Scheme())
-	}
+	store, err := catalogDriver(ctx, c, readOnly)
 	if err != nil {
 		return nil, explainCatalog(c, err)
 	}
 	return store, nil
+}
+
+func catalogDriver(ctx context.Context, c config.Config, readOnly bool) (catalog.Store, error) {
+	u := c.Stores.Catalog
+	switch u.Scheme() {
+	case "postgres", "postgresql":
+		return postgres.Open(ctx, postgresURL(c), postgres.Options{
+			CallTimeout: c.Stores.PostgresStatementTimeout, MaxConns: c.Stores.PostgresPool, Pooler: c.Stores.PostgresPooler, ReadOnly: readOnly,
+		})
+	case "sqlite":
+		return sqlite.Open(ctx, filepath.FromSlash(u.URL().Path), sqlite.Options{})
+	}
+	return nil, usagef("TIDEMARK_CATALOG_URL: the scheme %q is not known; write postgres://… or sqlite:///path", u.Scheme())
 }
 
 // postgresURL is the catalog's URL with the connect time-out of the settings, in libpq's whole seconds,

@@ -34,9 +34,10 @@ func (c *command) node(ctx context.Context, cfg config.Config, started func(*bro
 	if gave {
 		log.Warn("the data disk is full; its reserve is given back to start", "dir", cfg.Broker.DataDir)
 	}
-	store, err := openCatalog(ctx, cfg)
+	patience := catalogPatience(cfg, log)
+	store, err := awaitCatalog(ctx, cfg, patience)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	objects, err := openObjects(ctx, cfg)
@@ -44,15 +45,25 @@ func (c *command) node(ctx context.Context, cfg config.Config, started func(*bro
 		return err
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
-	b, err := broker.Open(ctx, broker.Options{Config: cfg, Catalog: store, Objects: objects, Log: log, Registry: registry()})
+	b, err := broker.Open(ctx, broker.Options{
+		Config: cfg, Catalog: store, Objects: objects, Patience: patience, Log: log, Registry: registry(),
+	})
 	if err != nil {
-		return explainListen(cfg, err)
+		return unlessStopped(ctx, explainStart(cfg, err))
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if err := started(b); err != nil {
 		return err
 	}
 	return within(ctx, cfg.Broker.ShutdownTimeout, stop, b.Run)
+}
+
+// unlessStopped is nil where a start was ended by a signal.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
 }
 
 // within runs work; once ctx has ended it waits for it no longer than limit. A second signal is not

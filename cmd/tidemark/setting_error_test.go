@@ -37,7 +37,7 @@ func TestASettingThatDoesNotWorkNamesVariableAndRemedy(t *testing.T) {
 			[]string{"TIDEMARK_OBJECT_STORE_URL", "not a directory", "a folder that this user may write"}},
 		{"a catalog that is a folder", []string{"TIDEMARK_CATALOG_URL=sqlite://" + filepath.Dir(file)}, nil,
 			[]string{"TIDEMARK_CATALOG_URL", "name a file that this user may write"}},
-		{"a catalog that nobody serves", []string{"TIDEMARK_CATALOG_URL=postgres://u:secret@127.0.0.1:1/d"}, nil,
+		{"a catalog that nobody serves", []string{"TIDEMARK_CATALOG_URL=postgres://u:secret@127.0.0.1:1/d", "TIDEMARK_START_TIMEOUT=0s"}, nil,
 			[]string{"TIDEMARK_CATALOG_URL", "connection refused", "start Postgres there, or name the server and database that there are"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
