@@ -50,7 +50,7 @@ type Options struct {
 	// WrapObjects and WrapCatalog put faults between the broker and its stores.
 	WrapObjects func(objstore.Store) objstore.Store
 	WrapCatalog func(catalog.Store) catalog.Store
-	// Patience is broker.Options'.
+	// Patience is broker.Options'; brokers of a cluster have their own.
 	Patience *catalog.Patience
 	// Disk puts faults under the logs, or another machine around them.
 	Disk hotlog.DataDirOptions

@@ -3,6 +3,7 @@ package brokertest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -111,12 +112,18 @@ func (c *Cluster) open(id int) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	store, err := postgres.Open(ctx, cfg.Stores.Catalog.Reveal(), postgres.Options{CallTimeout: 3 * time.Second})
+	o := c.opts // a test machine is shared: a call to the catalog may fail
+	o.Patience = catalog.NewPatience(20*time.Second, slog.New(slog.NewTextHandler(c.t.Output(), nil)), func(error) string { return "none" })
+	var store *postgres.Store
+	err = o.Patience.Await(ctx, func(ctx context.Context) (err error) {
+		store, err = postgres.Open(ctx, cfg.Stores.Catalog.Reveal(), postgres.Options{CallTimeout: 3 * time.Second})
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	n.Catalog = store
-	if err := n.start(ctx, cfg, store, filepath.Join(c.dir, "objects"), c.opts); err != nil {
+	if err := n.start(ctx, cfg, store, filepath.Join(c.dir, "objects"), o); err != nil {
 		return fmt.Errorf("broker %d: %w", id, err)
 	}
 	return nil
