@@ -93,6 +93,9 @@ func (p *Partition) appendableLocked(acks int16, bytes int) (*leadership, error)
 
 // judge is R4's one function with the client's rules, then the topic's limits.
 func (p *Partition) judge(records []byte, now int64) ([]byte, record.Summary, error) {
+	if len(records) == 0 {
+		return nil, record.Summary{}, fmt.Errorf("%w: no batch; a produce carries one for each partition it names", record.ErrInvalidRecord)
+	}
 	batch, rest, err := record.Split(records)
 	if err != nil {
 		return nil, record.Summary{}, err

@@ -64,3 +64,12 @@ func TestTimestampsAtTheEdges(t *testing.T) {
 		require.NoError(t, err, "as a follower and a publish judge")
 	}
 }
+
+// A produce that carries nothing is refused for good, as Kafka does: CORRUPT_MESSAGE would be tried again for ever.
+func TestAProduceWithoutABatchIsInvalid(t *testing.T) {
+	w := newWorld(t, 1)
+	w.create(nil)
+	for _, none := range [][]byte{nil, {}} {
+		require.Equal(t, kerr.InvalidRecord.Code, w.nodes[1].produce(1, patience, none).ErrorCode)
+	}
+}
