@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 )
@@ -15,11 +14,17 @@ const (
 	longestPause = 5 * time.Second
 )
 
+// Teller is what Patience says, as a slog.Logger's.
+type Teller interface {
+	Info(text string, args ...any)
+	Warn(text string, args ...any)
+}
+
 // Patience is how long a process that starts bears a catalog that cannot be reached or does not answer. nil bears nothing.
 // It counts from its making, over all calls together; one goroutine uses it.
 type Patience struct {
 	limit  time.Duration
-	log    *slog.Logger
+	log    Teller
 	remedy func(error) string
 	began  time.Time
 	told   map[string]bool // by remedy
@@ -27,7 +32,7 @@ type Patience struct {
 
 // NewPatience begins to wait at most limit. remedy says what can be done about an error; what it says is told once in log,
 // with the first error of its kind.
-func NewPatience(limit time.Duration, log *slog.Logger, remedy func(error) string) *Patience {
+func NewPatience(limit time.Duration, log Teller, remedy func(error) string) *Patience {
 	return &Patience{limit: limit, log: log, remedy: remedy, began: time.Now(), told: map[string]bool{}}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -89,14 +88,4 @@ func TestAServeThatWaitsForItsCatalogStopsCleanly(t *testing.T) {
 	awaitLine(t, s, "the catalog does not answer; the start waits for it")
 	require.Equal(t, exitDone, s.stop(), s.errs.String())
 	require.NotContains(t, s.errs.String(), "secret")
-}
-
-func TestRemediesOfWhatPostgresAnswers(t *testing.T) {
-	said := map[string]bool{}
-	for _, code := range []string{"53300", "57P03", "57014", "28P01", "3D000", "42501", "XX000"} {
-		remedy := postgresRemedy(code)
-		require.NotEmpty(t, remedy)
-		require.False(t, said[remedy], fmt.Sprint(code, " has a remedy of its own"))
-		said[remedy] = true
-	}
 }

@@ -7,14 +7,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"tidemark/broker/admin"
 	"tidemark/broker/config"
 	"tidemark/catalog"
+	"tidemark/catalog/postgres"
 	"tidemark/catalog/sqlite"
 )
 
@@ -97,7 +95,6 @@ func explainCatalog(cfg config.Config, err error) error {
 
 // catalogRemedy is what to do about an error of the catalog.
 func catalogRemedy(cfg config.Config, err error) string {
-	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, sqlite.ErrLocked):
 		return "stop the process that has it open"
@@ -105,31 +102,13 @@ func catalogRemedy(cfg config.Config, err error) string {
 		return "use the release that the catalog belongs to"
 	case cfg.Stores.Catalog.Scheme() == "sqlite":
 		return "name a file that this user may write"
-	case errors.As(err, &pg):
-		return postgresRemedy(pg.Code)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "look at the load of Postgres and the way to it; TIDEMARK_POSTGRES_CONNECT_TIMEOUT and TIDEMARK_POSTGRES_STATEMENT_TIMEOUT bound a call"
 	}
-	return "start Postgres there, or name the server and database that there are"
-}
-
-// postgresRemedy is what to do about an answer of Postgres: https://www.postgresql.org/docs/current/errcodes-appendix.html
-func postgresRemedy(code string) string {
-	switch {
-	case code == "53300":
-		return "give Postgres a larger max_connections, or the brokers a smaller TIDEMARK_POSTGRES_POOL"
-	case strings.HasPrefix(code, "57P"):
-		return "let Postgres finish starting or stopping; its log says what it does"
-	case code == "57014", code == "55P03":
-		return "look at the load of Postgres and at who holds its locks; TIDEMARK_POSTGRES_STATEMENT_TIMEOUT bounds a statement"
-	case strings.HasPrefix(code, "28"):
-		return "name the user and password that Postgres knows, or let the user in by its pg_hba.conf"
-	case code == "3D000":
-		return "make the database, or name one that there is"
-	case code == "42501":
-		return "let the user make tables in the database"
+	if remedy := postgres.Remedy(err); remedy != "" {
+		return remedy
 	}
-	return "look at the log of Postgres, or name the server and database that there are"
+	return "start Postgres there, or name the server and database that there are"
 }
 
 func explainObjects(cfg config.Config, err error) error {
