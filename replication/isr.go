@@ -207,9 +207,13 @@ func (f *Followers) Plan(hw, end record.Offset, now time.Duration, mayShrink boo
 	return Change{IfVersion: f.version, ISR: next}, true
 }
 
+// Alone reports that nothing but a new row can make Plan ask for something: the leader is the only replica, and no change
+// is pending.
+func (f *Followers) Alone() bool { return f.pending == nil && len(f.replicas) <= 1 }
+
 // Wants reports whether Plan would ask for something.
 func (f *Followers) Wants(hw, end record.Offset, now time.Duration, mayShrink bool) bool {
-	return f.pending != nil || len(f.replicas) > 1 && f.next(hw, end, now, mayShrink) != nil
+	return !f.Alone() && (f.pending != nil || f.next(hw, end, now, mayShrink) != nil)
 }
 
 // next is the set that there should be, nil if it is the one that there is.

@@ -271,3 +271,20 @@ func TestH6_TheHighWatermarkStandsWhileSomebodyIsEligible(t *testing.T) {
 		t.Fatal("one of two is not enough: the eligible set is right")
 	}
 }
+
+func TestALeaderIsAloneUntilItHasAFollower(t *testing.T) {
+	row := catalog.Partition{Leader: 1, LeaderEpoch: 5, Replicas: []catalog.BrokerID{1}, ISR: members(1), Version: 10}
+	f := replication.NewFollowers(replication.FollowersOptions{Self: member(1), Row: row, MinISR: 1, LagMax: time.Second})
+	require.True(t, f.Alone())
+	require.False(t, f.Wants(0, 10, time.Hour, true))
+	row.Replicas, row.Version = []catalog.BrokerID{1, 2}, 11
+	f.Row(row, 0)
+	require.False(t, f.Alone())
+	f.Fetched(member(2), 10, 10, 0)
+	require.True(t, f.Wants(10, 10, 0, true))
+	_, asked := f.Plan(10, 10, 0, true)
+	require.True(t, asked)
+	row.Replicas, row.ISR, row.Version = []catalog.BrokerID{1}, members(1), 12
+	require.True(t, f.Row(row, 0))
+	require.True(t, f.Alone())
+}

@@ -22,6 +22,7 @@ type leadership struct {
 	// What the followers mean for produce and the high watermark; written under mu.
 	inSync, minISR atomic.Int32
 	reach          atomic.Int64 // what the in-sync followers have; replication.Unbounded if there are none
+	alone          atomic.Bool  // there are no others, and no change is pending: the rounds of planISR pass by
 
 	mu        sync.Mutex // guards followers; after roleMu, a leaf
 	followers *replication.Followers
@@ -38,6 +39,7 @@ func (l *leadership) publishLocked() {
 	l.inSync.Store(int32(l.followers.InSync()))
 	l.minISR.Store(int32(l.followers.MinISR()))
 	l.reach.Store(int64(l.followers.Reach()))
+	l.alone.Store(l.followers.Alone())
 }
 
 // enough reports whether acks=all can be met.
@@ -183,7 +185,7 @@ func (p *Partition) NearReplica(from record.Offset, near func(catalog.BrokerID) 
 // planISR asks the partition whether its in-sync set should be another one.
 func (p *Partition) planISR(now time.Duration, mayShrink bool) (*leadership, replication.Change, bool) {
 	l := p.role.Load()
-	if l == nil || l.doubted() {
+	if l == nil || l.alone.Load() || l.doubted() {
 		return nil, replication.Change{}, false
 	}
 	l.mu.Lock()
