@@ -2,8 +2,6 @@ package hotlog
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,7 +52,6 @@ func BenchmarkRead(b *testing.B) {
 		require.NoError(b, err)
 	}
 	end := l.Bounds().End
-	step := end / 1000
 	for name, from := range map[string]record.Offset{"tail": end - 1, "middle": end/2 + 3} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -66,37 +63,5 @@ func BenchmarkRead(b *testing.B) {
 				s.Release()
 			}
 		})
-	}
-	b.Run("sendfile 1MiB", func(b *testing.B) { benchSend(b, l, end, step) })
-}
-
-func benchSend(b *testing.B, l *Log, end, step record.Offset) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(b, err)
-	defer listener.Close()
-	go func() {
-		if conn, err := listener.Accept(); err == nil {
-			_, _ = io.Copy(io.Discard, conn)
-		}
-	}()
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	require.NoError(b, err)
-	defer conn.Close()
-	b.ReportAllocs()
-	at := record.Offset(0)
-	for b.Loop() {
-		s, err := l.Read(at, end, 1<<20, true)
-		if err != nil {
-			b.Fatal(err)
-		}
-		n, err := s.WriteTo(conn)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.SetBytes(n)
-		s.Release()
-		if at += step; at > end/2 {
-			at = 0
-		}
 	}
 }

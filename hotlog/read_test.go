@@ -1,10 +1,8 @@
 package hotlog
 
 import (
-	"bytes"
 	"errors"
 	"io"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -134,55 +132,6 @@ func TestASectionOutlivesItsSegment(t *testing.T) {
 	require.Error(t, err, "the last reader closes the file")
 }
 
-func TestSectionsAreSentOverTCPAndElsewhere(t *testing.T) {
-	l := open(t, testOptions(t))
-	for range 300 {
-		add(t, l, plain(100, 0))
-	}
-	s, err := l.Read(0, l.Bounds().End, 1<<30, true)
-	require.NoError(t, err)
-	defer s.Release()
-	want := bytesOf(t, s)
-	var buf bytes.Buffer
-	n, err := s.WriteTo(&buf)
-	require.NoError(t, err)
-	require.Equal(t, s.Len, n)
-	require.True(t, bytes.Equal(want, buf.Bytes()))
-
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			conn, err := net.Dial("tcp", listener.Addr().String())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
-			if _, err := s.WriteRange(conn, 100, s.Len-100); err != nil {
-				t.Error(err)
-			}
-		})
-		wg.Go(func() {
-			conn, err := listener.Accept()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
-			got, err := io.ReadAll(conn)
-			if err != nil || !bytes.Equal(want[100:], got) {
-				t.Errorf("%d bytes of %d, %v", len(got), len(want)-100, err)
-			}
-		})
-	}
-	wg.Wait()
-	_, err = s.WriteRange(&buf, 0, s.Len+1)
-	require.Error(t, err)
-}
-
 func TestATruncatedSectionEndsWithAnError(t *testing.T) {
 	l := open(t, testOptions(t))
 	fill(t, l, 10)
@@ -191,8 +140,6 @@ func TestATruncatedSectionEndsWithAnError(t *testing.T) {
 	defer s.Release()
 	require.NoError(t, l.TruncateTo(5))
 	_, err = s.ReadAt(make([]byte, s.Len), 0)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	_, err = s.WriteTo(io.Discard)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 

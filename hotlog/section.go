@@ -1,10 +1,8 @@
 package hotlog
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"sync"
 	"sync/atomic"
 
 	"tidemark/record"
@@ -54,43 +52,4 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 		err = io.EOF
 	}
 	return n, err
-}
-
-// WriteTo sends the whole section, as io.WriterTo.
-func (s *Section) WriteTo(w io.Writer) (int64, error) { return s.WriteRange(w, 0, s.Len) }
-
-// WriteRange sends n bytes from off bytes into the section: by sendfile where the
-// system and w allow it, else through a pooled buffer.
-func (s *Section) WriteRange(w io.Writer, off, n int64) (int64, error) {
-	if off < 0 || n < 0 || off+n > s.Len {
-		return 0, fmt.Errorf("hotlog: range [%d, %d) of a section of %d bytes", off, off+n, s.Len)
-	}
-	sent, done, err := sendFile(w, s, off, n)
-	if done || err != nil {
-		return sent, err
-	}
-	return s.copyRange(w, off, n)
-}
-
-var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b }}
-
-func (s *Section) copyRange(w io.Writer, off, n int64) (int64, error) {
-	buf := copyBuffers.Get().(*[]byte)
-	defer copyBuffers.Put(buf)
-	var sent int64
-	for sent < n {
-		p := (*buf)[:min(int64(len(*buf)), n-sent)]
-		got, err := s.ReadAt(p, off+sent)
-		if got > 0 {
-			m, werr := w.Write(p[:got])
-			sent += int64(m)
-			if werr != nil {
-				return sent, werr
-			}
-		}
-		if err != nil && !(err == io.EOF && sent == n) {
-			return sent, err
-		}
-	}
-	return sent, nil
 }
