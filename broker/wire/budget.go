@@ -80,13 +80,13 @@ func (h *hold) take(ctx context.Context, n int) error {
 	return ctx.Err()
 }
 
-// takeAtOnce adds n bytes if that leaves three quarters of the budget to others and nobody waits: so much may be promised to
-// senders before they have sent it, and spares the copies of taking it in steps.
+// takeAtOnce adds n bytes if that leaves three quarters of the budget to others, and what is spared, and nobody waits: so
+// much may be promised to senders before they have sent it, and spares the copies of taking it in steps.
 func (h *hold) takeAtOnce(n int) bool {
 	b := h.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used+int64(n) > b.size/4 || b.growing.Len()+b.fresh.Len() > 0 {
+	if b.used+int64(n) > min(b.size/4, b.size-b.spare) || b.growing.Len()+b.fresh.Len() > 0 {
 		return false
 	}
 	b.used += int64(n)

@@ -100,6 +100,11 @@ func TestATakeAtOnceLeavesThreeQuarters(t *testing.T) {
 	first.release()
 	require.Zero(t, b.used)
 	require.True(t, first.takeAtOnce(25))
+	first.release()
+
+	b.sparing(90)
+	require.False(t, first.takeAtOnce(11), "who may use what is spared would pass the budget")
+	require.True(t, first.takeAtOnce(10))
 }
 
 // A client that batches for many partitions sends more than 4 MiB at once.
