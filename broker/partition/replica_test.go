@@ -245,7 +245,7 @@ func TestKIP392_AConsumerIsSentToItsRack(t *testing.T) {
 	w.until(func() bool {
 		return len(w.row().ISR) == 2 || w.nodes[1].produce(1, time.Second, batch("x")).ErrorCode != 0
 	}, "3 leaves")
-	require.Equal(t, int32(-1), w.nodes[1].fetch(0, inRack("rack3")).PreferredReadReplica)
+	w.until(func() bool { return w.nodes[1].fetch(0, inRack("rack3")).PreferredReadReplica == -1 }, "1 knows that it has left")
 }
 
 func TestManyBatchesAcrossSegments(t *testing.T) {
