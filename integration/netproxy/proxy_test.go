@@ -76,13 +76,13 @@ func TestHoldOneClient(t *testing.T) {
 	p := start(t)
 	a, b := call(t, p, "a"), call(t, p, "b")
 	for _, c := range []*caller{a, b} {
-		_, err := c.hears(5 * time.Second)
+		_, err := c.hears(time.Minute)
 		require.NoError(t, err)
 	}
 	p.Set("a", Rule{Hold: true})
 	a.say("late")
 	b.say("now")
-	line, err := b.hears(5 * time.Second)
+	line, err := b.hears(time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, "now", line)
 	line, err = a.hears(50 * time.Millisecond)
@@ -94,7 +94,7 @@ func TestHoldOneClient(t *testing.T) {
 	require.Empty(t, line, "a new connection of the same client is held too")
 	p.Heal()
 	for c, want := range map[*caller]string{a: "late", again: "a"} {
-		line, err = c.hears(5 * time.Second)
+		line, err = c.hears(time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, want, line)
 	}
@@ -105,18 +105,18 @@ func TestCutAndSlow(t *testing.T) {
 	p := start(t)
 	a, b := call(t, p, "a"), call(t, p, "b")
 	for _, c := range []*caller{a, b} {
-		_, err := c.hears(5 * time.Second)
+		_, err := c.hears(time.Minute)
 		require.NoError(t, err)
 	}
 	p.Set("a", Rule{Cut: true})
-	_, err := a.hears(5 * time.Second)
+	_, err := a.hears(time.Minute)
 	require.Error(t, err)
-	_, err = call(t, p, "a").hears(5 * time.Second)
+	_, err = call(t, p, "a").hears(time.Minute)
 	require.Error(t, err)
 	p.Set(Everyone, Rule{Delay: 30 * time.Millisecond})
 	sent := time.Now()
 	b.say("slow")
-	line, err := b.hears(5 * time.Second)
+	line, err := b.hears(time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, "slow", line)
 	require.GreaterOrEqual(t, time.Since(sent), 60*time.Millisecond, "there and back")

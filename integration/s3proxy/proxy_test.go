@@ -31,7 +31,7 @@ func upstream(t *testing.T) (addr string, count *atomic.Int64) {
 func TestEachFaultDoesWhatItSays(t *testing.T) {
 	addr, reached := upstream(t)
 	p := Start(t, addr)
-	client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
 	call := func(c *http.Client) (status int, body string, err error) {
 		req, err := http.NewRequest("PUT", p.URL()+"/bucket/a/key?x=1", strings.NewReader("body"))
