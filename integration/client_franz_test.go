@@ -42,7 +42,7 @@ func franzFill(t *testing.T, n *harness.Node, topic string, from, to int, opts .
 	for i := from; i < to; i++ {
 		rs = append(rs, &kgo.Record{Topic: topic, Key: fmt.Appendf(nil, "k%d", i), Value: fmt.Appendf(nil, "%-200s", fmt.Sprintf("v%d", i))})
 	}
-	require.NoError(t, cl.ProduceSync(within(t, 20*time.Second), rs...).FirstErr())
+	require.NoError(t, cl.ProduceSync(within(t, time.Minute), rs...).FirstErr())
 }
 
 // groupMember consumes and commits until it leaves.
@@ -132,7 +132,7 @@ func franzCold(t *testing.T, n *harness.Node) {
 	at, _ := got.Lookup("cold", 0)
 	require.EqualValues(t, 1000, at.Offset)
 	require.Equal(t, coldStart.UnixMilli()+1_000_000, at.Timestamp)
-	records, err := checker.Read(within(t, 20*time.Second), n.Kafka, "cold", 0, 0, coldCount)
+	records, err := checker.Read(within(t, time.Minute), n.Kafka, "cold", 0, 0, coldCount)
 	require.NoError(t, err)
 	require.Len(t, records, coldCount)
 	for i, r := range records {
@@ -143,7 +143,7 @@ func franzCold(t *testing.T, n *harness.Node) {
 
 func franzAdmin(t *testing.T, n *harness.Node) {
 	adm := kadm.NewClient(n.Client(t))
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, 2*time.Minute)
 	n.CreateTopic(t, "franz-admin", 3, "retention.ms", "86400000")
 	n.AlterTopic(t, "franz-admin", "retention.ms", "3600000")
 	configs, err := adm.DescribeTopicConfigs(ctx, "franz-admin")

@@ -75,7 +75,7 @@ type kcat struct {
 // run feeds kcat and gives what it prints.
 func (k kcat) run(in string, args ...string) string {
 	k.t.Helper()
-	ctx, cancel := context.WithTimeout(k.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(k.t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "kcat", append([]string{"-b", k.n.Kafka}, args...)...)
 	var out, diag bytes.Buffer

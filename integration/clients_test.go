@@ -102,7 +102,7 @@ func coldTopic(t *testing.T, n *harness.Node) {
 		cl.Produce(context.Background(), &kgo.Record{Value: fmt.Appendf(nil, "%-400s", fmt.Sprintf("cold-%06d", i)),
 			Timestamp: coldStart.Add(time.Duration(i) * time.Second)}, nil)
 	}
-	require.NoError(t, cl.Flush(within(t, 30*time.Second)))
+	require.NoError(t, cl.Flush(within(t, 2*time.Minute)))
 	awaitCold(t, n, "cold", coldCount/2)
 }
 
@@ -121,7 +121,7 @@ func runClient(t *testing.T, name string, codecs []string, program ...string) {
 	t.Helper()
 	n := harness.Dev(t, harness.Options{})
 	coldTopic(t, n)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
 	cmd.Env = append(os.Environ(), "BOOTSTRAP="+n.Kafka, "NAME="+name, "COLD_TOPIC=cold", "COLD_COUNT="+strconv.Itoa(coldCount),
@@ -145,7 +145,7 @@ func judgeCodec(t *testing.T, n *harness.Node, topic string, codec int16) {
 	t.Helper()
 	start, end := n.Offset(t, topic, 0, harness.Start), n.Offset(t, topic, 0, harness.Latest)
 	require.EqualValues(t, 100, end, topic)
-	records, err := checker.Read(within(t, 10*time.Second), n.Kafka, topic, 0, start, end)
+	records, err := checker.Read(within(t, time.Minute), n.Kafka, topic, 0, start, end)
 	require.NoError(t, err)
 	for i, r := range records {
 		number := int(start) + i

@@ -15,7 +15,7 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 )
 
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 var (
 	bootstrap = os.Getenv("BOOTSTRAP")
@@ -24,7 +24,7 @@ var (
 	coldCount = number("COLD_COUNT")
 	coldMS    = number("COLD_MS")
 	transport = &kafka.Transport{MetadataTTL: time.Second}
-	client    = &kafka.Client{Addr: kafka.TCP(bootstrap), Timeout: 15 * time.Second, Transport: transport}
+	client    = &kafka.Client{Addr: kafka.TCP(bootstrap), Timeout: limit, Transport: transport}
 )
 
 func main() {
@@ -113,7 +113,7 @@ type seen struct {
 
 func (s *seen) member(title string) (leave func()) {
 	r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{bootstrap}, GroupID: name + "-g", Topic: name + "-group", StartOffset: kafka.FirstOffset,
-		MaxWait: 200 * time.Millisecond, HeartbeatInterval: 300 * time.Millisecond, SessionTimeout: 10 * time.Second, RebalanceTimeout: 5 * time.Second})
+		MaxWait: 200 * time.Millisecond, HeartbeatInterval: 300 * time.Millisecond, SessionTimeout: 30 * time.Second, RebalanceTimeout: 30 * time.Second})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -8,7 +8,7 @@ const zstd = require('@bokuweb/zstd-wasm')
 const { BOOTSTRAP, NAME, COLD_TOPIC } = process.env
 const COLD_COUNT = Number(process.env.COLD_COUNT)
 const COLD_MS = Number(process.env.COLD_MS)
-const LIMIT = 30_000
+const LIMIT = 120_000
 
 CompressionCodecs[CompressionTypes.Snappy] = Snappy
 CompressionCodecs[CompressionTypes.ZSTD] = () => ({
@@ -18,7 +18,8 @@ CompressionCodecs[CompressionTypes.ZSTD] = () => ({
 const codecs = {
   none: CompressionTypes.None, gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, zstd: CompressionTypes.ZSTD,
 }
-const kafka = new Kafka({ clientId: 'kafkajs', brokers: [BOOTSTRAP], logLevel: logLevel.NOTHING, retry: { retries: 5 } })
+const kafka = new Kafka({ clientId: 'kafkajs', brokers: [BOOTSTRAP], logLevel: logLevel.NOTHING, retry: { retries: 5 },
+  connectionTimeout: 30_000, requestTimeout: 60_000 })
 
 function check(holds, what) {
   if (!holds) throw new Error(what)
@@ -65,7 +66,7 @@ async function codec(admin, name) {
 }
 
 async function member(topic, seen) {
-  const consumer = kafka.consumer({ groupId: `${NAME}-g`, maxWaitTimeInMs: 200, heartbeatInterval: 300, sessionTimeout: 10_000 })
+  const consumer = kafka.consumer({ groupId: `${NAME}-g`, maxWaitTimeInMs: 200, heartbeatInterval: 300, sessionTimeout: 30_000 })
   const m = { consumer, share: [] }
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => { m.share = payload.memberAssignment[topic] || [] })
   await consumer.connect()

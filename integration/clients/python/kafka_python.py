@@ -11,9 +11,9 @@ from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTo
 
 BOOTSTRAP, NAME, COLD = os.environ["BOOTSTRAP"], os.environ["NAME"], os.environ["COLD_TOPIC"]
 COLD_COUNT, COLD_MS = int(os.environ["COLD_COUNT"]), int(os.environ["COLD_MS"])
-LIMIT = 30
+LIMIT = 120
 
-admin = KafkaAdminClient(bootstrap_servers=BOOTSTRAP, request_timeout_ms=20000)
+admin = KafkaAdminClient(bootstrap_servers=BOOTSTRAP, request_timeout_ms=60000)
 
 
 def check(holds, what):
@@ -29,7 +29,7 @@ def fill(topic, codec, count):
     producer = KafkaProducer(bootstrap_servers=BOOTSTRAP, acks="all", compression_type=codec, linger_ms=50)
     sent = [producer.send(topic, key=f"k{i}".encode(), value=f"v{i}".ljust(200).encode()) for i in range(count)]
     for f in sent:
-        f.get(20)
+        f.get(LIMIT)
     producer.close()
 
 
@@ -66,7 +66,7 @@ class Member(threading.Thread):
 
     def run(self):
         c = KafkaConsumer(f"{NAME}-group", bootstrap_servers=BOOTSTRAP, group_id=f"{NAME}-g", enable_auto_commit=False,
-                          auto_offset_reset="earliest", session_timeout_ms=10000, heartbeat_interval_ms=300,
+                          auto_offset_reset="earliest", session_timeout_ms=30000, heartbeat_interval_ms=300,
                           fetch_max_wait_ms=200)
         while not self.leaving:
             got = [r for records in c.poll(100).values() for r in records]

@@ -15,7 +15,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 var (
 	bootstrap = []string{os.Getenv("BOOTSTRAP")}
@@ -65,6 +65,7 @@ func settings(codec sarama.CompressionCodec) *sarama.Config {
 	c.Producer.Return.Successes, c.Producer.Compression = true, codec
 	c.Consumer.MaxWaitTime, c.Consumer.Offsets.Initial = 200*time.Millisecond, sarama.OffsetOldest
 	c.Consumer.Group.Heartbeat.Interval, c.Consumer.Offsets.AutoCommit.Interval = 300*time.Millisecond, 200*time.Millisecond
+	c.Consumer.Group.Session.Timeout = 30 * time.Second
 	return c
 }
 

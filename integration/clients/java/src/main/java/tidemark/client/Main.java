@@ -35,7 +35,7 @@ public final class Main {
     private static final int COLD_COUNT = Integer.parseInt(System.getenv("COLD_COUNT"));
     private static final long COLD_MS = Long.parseLong(System.getenv("COLD_MS"));
     private static final Duration POLL = Duration.ofMillis(200);
-    private static final long LIMIT_NS = 30_000_000_000L;
+    private static final long LIMIT_NS = 120_000_000_000L;
 
     private Main() {}
 
@@ -64,8 +64,8 @@ public final class Main {
         p.put("enable.idempotence", "true");
         p.put("compression.type", codec);
         p.put("linger.ms", "50");
-        p.put("delivery.timeout.ms", "20000");
-        p.put("request.timeout.ms", "10000");
+        p.put("delivery.timeout.ms", "120000");
+        p.put("request.timeout.ms", "30000");
         return new KafkaProducer<>(p, new StringSerializer(), new StringSerializer());
     }
 
@@ -74,7 +74,7 @@ public final class Main {
         p.put("bootstrap.servers", BOOTSTRAP);
         p.put("auto.offset.reset", "earliest");
         p.put("enable.auto.commit", "false");
-        p.put("session.timeout.ms", "10000");
+        p.put("session.timeout.ms", "30000");
         p.put("heartbeat.interval.ms", "300");
         if (group != null) {
             p.put("group.id", group);
