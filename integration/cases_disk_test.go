@@ -88,7 +88,7 @@ func one(t *testing.T, cl *kgo.Client, model *checker.Log) error {
 	}
 	r := &kgo.Record{Topic: "full", Value: value}
 	model.Sent(r)
-	err := cl.ProduceSync(within(t, 20*time.Second), r).FirstErr()
+	err := cl.ProduceSync(within(t, time.Minute), r).FirstErr()
 	if err == nil {
 		model.Acked(r)
 	}

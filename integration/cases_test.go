@@ -39,7 +39,7 @@ func produceTens(t *testing.T, n *harness.Node, topic string, from, to int) {
 	cl := n.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerLinger(0))
 	defer cl.Close()
 	for i := from; i < to; i++ {
-		r, err := cl.ProduceSync(within(t, 20*time.Second), &kgo.Record{Topic: topic, Value: []byte(tenValue(i)), Timestamp: tenTime(i)}).First()
+		r, err := cl.ProduceSync(within(t, time.Minute), &kgo.Record{Topic: topic, Value: []byte(tenValue(i)), Timestamp: tenTime(i)}).First()
 		require.NoError(t, err)
 		require.EqualValues(t, i, r.Offset)
 	}
@@ -48,7 +48,7 @@ func produceTens(t *testing.T, n *harness.Node, topic string, from, to int) {
 // readTens reads [from, to) of partition 0 and compares.
 func readTens(t *testing.T, n *harness.Node, topic string, from, to int) {
 	t.Helper()
-	got, err := checker.Read(within(t, 30*time.Second), n.Kafka, topic, 0, int64(from), int64(to))
+	got, err := checker.Read(within(t, 2*time.Minute), n.Kafka, topic, 0, int64(from), int64(to))
 	require.NoError(t, err)
 	require.Len(t, got, to-from)
 	for i, r := range got {
@@ -86,7 +86,7 @@ func coldTens(t *testing.T, n *harness.Node, topic string, count int) {
 func deleteRecords(t *testing.T, n *harness.Node, topic string, offset int64) (int64, error) {
 	t.Helper()
 	req := kmsg.NewPtrDeleteRecordsRequest()
-	req.Version, req.TimeoutMillis = 2, 10_000
+	req.Version, req.TimeoutMillis = 2, 60_000
 	rt := kmsg.NewDeleteRecordsRequestTopic()
 	rt.Topic = topic
 	rp := kmsg.NewDeleteRecordsRequestTopicPartition()

@@ -28,7 +28,7 @@ func TestATopicOfManyObjects(t *testing.T) {
 	began := time.Now()
 	n.Start()
 	t.Logf("%d rows: ready in %v", rows, time.Since(began).Round(time.Millisecond))
-	harness.Until(t, 120*time.Second, "a full checkpoint is written", func() error {
+	harness.Until(t, 3*time.Minute, "a full checkpoint is written", func() error {
 		if n.Metric("tidemark_checkpoints_total") < 1 {
 			return fmt.Errorf("none yet")
 		}
@@ -54,7 +54,7 @@ func TestATopicOfManyObjects(t *testing.T) {
 
 	n.AlterTopic(t, "many", "retention.bytes", fmt.Sprint(100*(rows-5000)))
 	began = time.Now()
-	harness.Until(t, 60*time.Second, "retention removes five thousand rows in steps", func() error {
+	harness.Until(t, 3*time.Minute, "retention removes five thousand rows in steps", func() error {
 		if got := n.Offset(t, "many", 0, harness.Start); got < 49_000 {
 			return fmt.Errorf("the log starts at %d", got)
 		}

@@ -44,7 +44,7 @@ func (n *Node) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 // Raw is a connection to the node that is closed with the test.
 func (n *Node) Raw(t testing.TB) *rawclient.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := rawclient.Dial(ctx, n.Kafka)
 	if err != nil {
@@ -61,25 +61,46 @@ func (n *Node) CreateTopic(t testing.TB, topic string, partitions int32, configs
 	for i := 0; i+1 < len(configs); i += 2 {
 		set[configs[i]] = &configs[i+1]
 	}
-	r, err := kadm.NewClient(n.Client(t)).CreateTopic(t.Context(), partitions, 1, set, topic)
-	if err == nil {
-		err = r.Err
+	adm := kadm.NewClient(n.Client(t))
+	Change(t, "create "+topic, kerr.TopicAlreadyExists, func() error {
+		r, err := adm.CreateTopic(t.Context(), partitions, 1, set, topic)
+		return errors.Join(err, told(r.Err, r.ErrMessage))
+	})
+}
+
+// Change makes a change that a broker without processor time may answer with REQUEST_TIMED_OUT: then it may have been made,
+// and is asked for again until it was, which made says.
+func Change(t testing.TB, what string, made error, ask func() error) {
+	t.Helper()
+	again := false
+	Until(t, 2*time.Minute, what, func() error {
+		err := ask()
+		switch {
+		case err == nil || again && made != nil && errors.Is(err, made):
+			return nil
+		case !errors.Is(err, kerr.RequestTimedOut):
+			t.Fatalf("%s: %v", what, err)
+		}
+		again = true
+		return err
+	})
+}
+
+func told(err error, message string) error {
+	if err == nil || message == "" {
+		return err
 	}
-	if err != nil {
-		t.Fatalf("create %s: %v %s", topic, err, r.ErrMessage)
-	}
+	return fmt.Errorf("%w %s", err, message)
 }
 
 // DeleteTopic deletes a topic.
 func (n *Node) DeleteTopic(t testing.TB, topic string) {
 	t.Helper()
-	r, err := kadm.NewClient(n.Client(t)).DeleteTopic(t.Context(), topic)
-	if err == nil {
-		err = r.Err
-	}
-	if err != nil {
-		t.Fatalf("delete %s: %v", topic, err)
-	}
+	adm := kadm.NewClient(n.Client(t))
+	Change(t, "delete "+topic, kerr.UnknownTopicOrPartition, func() error {
+		r, err := adm.DeleteTopic(t.Context(), topic)
+		return errors.Join(err, told(r.Err, r.ErrMessage))
+	})
 }
 
 // AlterTopic sets configs of a topic: name, value, name, value.
@@ -89,15 +110,14 @@ func (n *Node) AlterTopic(t testing.TB, topic string, configs ...string) {
 	for i := 0; i+1 < len(configs); i += 2 {
 		set = append(set, kadm.AlterConfig{Op: kadm.SetConfig, Name: configs[i], Value: &configs[i+1]})
 	}
-	rs, err := kadm.NewClient(n.Client(t)).AlterTopicConfigs(t.Context(), set, topic)
-	for _, r := range rs {
-		if err == nil {
-			err = r.Err
+	adm := kadm.NewClient(n.Client(t))
+	Change(t, "alter "+topic, nil, func() error {
+		rs, err := adm.AlterTopicConfigs(t.Context(), set, topic)
+		for _, r := range rs {
+			err = errors.Join(err, told(r.Err, r.ErrMessage))
 		}
-	}
-	if err != nil {
-		t.Fatalf("alter %s: %v", topic, err)
-	}
+		return err
+	})
 }
 
 // OffsetAt is what ListOffsets answers for one partition; at is a time in milliseconds or one of the constants above.

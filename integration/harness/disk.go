@@ -31,7 +31,7 @@ func OnSmallDisk(t *testing.T, mib int, body func(dir string)) {
 		body(dir)
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")
 	cmd.Env = append(os.Environ(), inside+"="+t.Name(), BinaryVariable+"="+Binary(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // Every request has a connection of its own: a node dies and comes back behind the same address.
-var web = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var web = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Get reads a page of the node.
 func (n *Node) Get(path string) (status int, body string, err error) {

@@ -19,7 +19,7 @@ import (
 // Client is one connection. Sending and receiving may happen on two
 // goroutines, each on one only.
 type Client struct {
-	// Timeout bounds each Send and each Recv; 10 s at first.
+	// Timeout bounds each Send and each Recv; a minute at first.
 	Timeout time.Duration
 
 	conn    net.Conn
@@ -47,7 +47,7 @@ func Dial(ctx context.Context, addr string) (*Client, error) {
 // New speaks over an open connection and owns it.
 func New(conn net.Conn) *Client {
 	return &Client{
-		Timeout: 10 * time.Second,
+		Timeout: time.Minute,
 		conn:    conn,
 		format:  kmsg.NewRequestFormatter(kmsg.FormatterClientID("rawclient")),
 		pending: make(chan sent, 1<<16),
