@@ -15,7 +15,6 @@ func TestReadersAreWokenOnceARequest(t *testing.T) {
 	w := newWorld(t, 1)
 	w.create(nil)
 	p := w.nodes[1].part()
-	w.until(func() bool { return p.LeaderEpoch() == w.row().LeaderEpoch }, "it leads")
 	reader := partition.NewWaiter()
 	p.Watch(reader)
 	defer p.Unwatch(reader)
@@ -37,7 +36,7 @@ func TestReadersAreWokenOnceARequest(t *testing.T) {
 // What a replica's fetch proves counts at once, and whoever waits for it is woken when all of the fetch is noted: a reader
 // and a produce request.
 func TestAReplicasFetchWakesWhenAllOfItIsNoted(t *testing.T) {
-	w := newPatientWorld(t, 2, time.Minute)
+	w := newWorld(t, 2)
 	w.create(nil)
 	w.nodes[2].kill()
 	p, two := w.nodes[1].part(), w.nodes[2].member()

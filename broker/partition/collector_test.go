@@ -42,13 +42,15 @@ func TestMetricsTellOfInSyncSetsAndOfWhatWaitsForUpload(t *testing.T) {
 	is("upload_waiting_bytes", float64(len(batch("v0"))))
 
 	w.nodes[3].kill()
-	one.scribble("v1") // who does not have it lags
+	one.scribble("v1")
+	one.takesOut(3)
 	is("under_replicated", 1)
 	is("at_min_isr", 1)
 	is("under_min_isr", 0)
 	require.Equal(t, 1.0, value(t, shrinks, "tidemark_partition_isr_shrinks_total"))
 	w.nodes[2].kill()
 	one.scribble("v2")
+	one.takesOut(2)
 	is("under_min_isr", 1)
 	is("at_min_isr", 0)
 	before := value(t, expands, "tidemark_partition_isr_expands_total")

@@ -2,7 +2,6 @@ package partition_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -15,7 +14,7 @@ import (
 // beyond its first mark takes what its leader has accepted; beyond the second it takes nothing and leaves the in-sync set,
 // so that nobody waits for it; with room again it comes back by itself.
 func TestH18_UnderPressureDataLeavesAndFollowersGoOn(t *testing.T) {
-	w := newPatientWorld(t, 2, 3*time.Second)
+	w := newWorld(t, 2)
 	w.create(map[string]string{"min.insync.replicas": "1"})
 	one, two := w.nodes[1], w.nodes[2]
 	one.write(values(0, 5)...)
@@ -44,10 +43,9 @@ func TestH18_UnderPressureDataLeavesAndFollowersGoOn(t *testing.T) {
 	require.Equal(t, before, w.row().Version, "the follower has stayed in the set")
 
 	two.space.used.Store(970) // 30 MiB are left
-	w.until(func() bool {
-		one.write("alone")
-		return len(w.row().ISR) == 1
-	}, "the follower leaves the set")
+	w.until(two.set.Full, "the follower knows of its disk")
+	one.scribble("alone")
+	one.takesOut(2)
 	require.Less(t, two.end(), one.end())
 	two.space.used.Store(0)
 	w.until(func() bool { return len(w.row().ISR) == 2 }, "it is back")

@@ -17,7 +17,7 @@ import (
 )
 
 func TestThreeReplicasHoldWhatIsAcknowledged(t *testing.T) {
-	w := newPatientWorld(t, 3, time.Minute)
+	w := newWorld(t, 3)
 	w.create(nil)
 	w.nodes[1].write(values(0, 50)...)
 	w.sameLogs()
@@ -36,14 +36,13 @@ func TestR17_AckWaitsForEveryInSyncReplica(t *testing.T) {
 	three.kill()
 	r := one.produce(partition.AcksAll, 100*time.Millisecond, batch("v1"))
 	require.Equal(t, kerr.RequestTimedOut.Code, r.ErrorCode, "3 is in sync and does not answer")
-	w.until(func() bool { return len(w.row().ISR) == 2 }, "3 is taken out after replica.lag.time.max.ms")
+	one.takesOut(3)
 	one.write("v2")
 	require.Equal(t, numbered(0, values(0, 3)), one.consume(0))
 
 	w.nodes[2].kill()
 	one.scribble("v3")
-	w.until(func() bool { return len(w.row().ISR) == 1 }, "2 is taken out")
-	w.pull()
+	one.takesOut(2)
 	require.Equal(t, catalog.BrokerID(2), w.row().ELR[0].Broker)
 	r = one.produce(partition.AcksAll, patience, batch("v4"))
 	require.Equal(t, kerr.NotEnoughReplicas.Code, r.ErrorCode)
@@ -56,29 +55,32 @@ func TestR17_AckWaitsForEveryInSyncReplica(t *testing.T) {
 	w.sameLogs()
 }
 
-// A follower that has everything is asked for nothing while nothing is written, for longer than replica.lag.time.max.ms; the
-// first record after that finds it in sync (P11, E5).
+// A follower that has everything is asked for nothing while nothing is written, for longer than replica.lag.time.max.ms: that
+// it is there is enough for the first record after that to find it in sync (P11, E5).
 func TestP11_AnIdleFollowerIsInSyncWhenTheNextRecordComes(t *testing.T) {
-	w := newPatientWorld(t, 2, 4*time.Second)
+	w := newWorld(t, 2)
 	w.create(map[string]string{"min.insync.replicas": "1"})
 	w.nodes[1].write("v0")
 	w.settled()
-	version, idle := w.row().Version, time.Now()
-	w.until(func() bool { return time.Since(idle) > 5*time.Second }, "it is idle")
+	version := w.row().Version
+	w.nodes[1].takesOut() // nobody
 	w.nodes[1].write("v1")
 	w.settled()
 	require.Equal(t, version, w.row().Version, "nobody was taken out, not even for a moment")
 	w.nodes[2].kill()
 	w.nodes[1].scribble("v2")
-	w.until(func() bool { return len(w.row().ISR) == 1 }, "one that has gone is taken out")
+	w.nodes[1].takesOut(2)
 }
 
 func TestNotEnoughReplicasAfterAppend(t *testing.T) {
 	w := newWorld(t, 2)
 	w.create(map[string]string{"min.insync.replicas": "2"})
 	w.nodes[2].kill()
-	r := w.nodes[1].produce(partition.AcksAll, patience, batch("v0"))
-	require.Equal(t, kerr.NotEnoughReplicasAfterAppend.Code, r.ErrorCode)
+	answer := make(chan int16, 1)
+	go func() { answer <- w.nodes[1].produce(partition.AcksAll, patience, batch("v0")).ErrorCode }()
+	w.until(func() bool { return w.nodes[1].end() == 1 }, "appended")
+	w.nodes[1].lag(2)
+	require.Equal(t, kerr.NotEnoughReplicasAfterAppend.Code, <-answer)
 }
 
 func TestH7_NothingIsShrunkWhileTheCatalogIsAway(t *testing.T) {
@@ -90,8 +92,10 @@ func TestH7_NothingIsShrunkWhileTheCatalogIsAway(t *testing.T) {
 	one.write("v1", "v2") // goes on with the row that it has
 	w.nodes[2].kill()
 	w.nodes[3].kill()
-	r := one.produce(partition.AcksAll, 1500*time.Millisecond, batch("v3"))
+	r := one.produce(partition.AcksAll, 100*time.Millisecond, batch("v3"))
 	require.Equal(t, kerr.RequestTimedOut.Code, r.ErrorCode)
+	one.lag(2, 3)
+	w.until(func() bool { return one.catalog.missed.Load() > 1 }, "it would shrink, again and again")
 	require.Len(t, w.row().ISR, 3)
 	require.Equal(t, record.Offset(3), one.hw())
 	one.catalog.away.Store(false)
@@ -106,12 +110,13 @@ func TestH7_ALostAnswerKeepsBothSets(t *testing.T) {
 	one.catalog.deaf.Store(true)
 	w.nodes[3].kill()
 	one.scribble("v0")
+	one.lag(3)
 	w.until(func() bool { return len(w.row().ISR) == 2 }, "the change is made, its answer lost")
 	w.until(func() bool { return one.hw() == 1 }, "the row is pulled")
 }
 
 func TestH11_AWaitBelongsToItsEpoch(t *testing.T) {
-	w := newPatientWorld(t, 3, time.Minute)
+	w := newWorld(t, 3)
 	w.create(nil)
 	w.nodes[1].write("v0")
 	w.nodes[2].cut.Store(w.nodes[1].addr, true)
@@ -221,6 +226,7 @@ func TestH24_ANewLeadersEndWaitsForItsEpoch(t *testing.T) {
 	require.Zero(t, two.fetch(6, nil).ErrorCode)
 	require.Equal(t, kerr.OffsetOutOfRange.Code, two.fetch(8, nil).ErrorCode)
 	w.nodes[3].back()
+	two.takesOut(1)
 	w.until(func() bool { return two.hw() == 7 }, "3 has it, 1 is taken out")
 	require.Equal(t, int64(7), list(8, -1).Offset)
 }
@@ -242,14 +248,13 @@ func TestKIP392_AConsumerIsSentToItsRack(t *testing.T) {
 	require.Equal(t, int64(10), r.HighWatermark)
 	require.Equal(t, kerr.OffsetNotAvailable.Code, w.nodes[3].fetch(11, inRack("rack3")).ErrorCode)
 	w.nodes[3].kill()
-	w.until(func() bool {
-		return len(w.row().ISR) == 2 || w.nodes[1].produce(1, time.Second, batch("x")).ErrorCode != 0
-	}, "3 leaves")
-	w.until(func() bool { return w.nodes[1].fetch(0, inRack("rack3")).PreferredReadReplica == -1 }, "1 knows that it has left")
+	w.nodes[1].scribble("x")
+	w.nodes[1].takesOut(3)
+	require.Equal(t, int32(-1), w.nodes[1].fetch(0, inRack("rack3")).PreferredReadReplica)
 }
 
 func TestManyBatchesAcrossSegments(t *testing.T) {
-	w := newPatientWorld(t, 3, time.Minute)
+	w := newWorld(t, 3)
 	w.create(map[string]string{"segment.bytes": "1048576", "remote.storage.enable": "false"})
 	big := strings.Repeat("x", 100_000)
 	for range 40 {
@@ -270,7 +275,7 @@ func TestH17_ALeaderThatLostTheCatalogAloneIsTold(t *testing.T) {
 		return one.produce(1, time.Second, batch("x")).ErrorCode == kerr.NotLeaderForPartition.Code
 	}, "1 knows")
 	require.Equal(t, kerr.NotLeaderForPartition.Code, one.fetch(0, nil).ErrorCode)
-	require.Contains(t, one.set.Offline(), w.id(), "and leaves itself out of Metadata")
+	w.until(func() bool { return one.set.Offline()[w.id()] != nil }, "and leaves itself out of Metadata")
 	require.NotEqual(t, record.NoEpoch, one.part().LeaderEpoch())
 	w.nodes[2].write("v2")
 	one.catalog.away.Store(false)

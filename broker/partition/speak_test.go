@@ -18,6 +18,7 @@ func (n *node) client() *rawclient.Client {
 	n.Helper()
 	c, err := rawclient.Dial(context.Background(), n.addr)
 	require.NoError(n, err)
+	c.Timeout = 2 * patience
 	n.Cleanup(func() { _ = c.Close() })
 	return c
 }

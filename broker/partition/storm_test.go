@@ -44,7 +44,7 @@ func TestR17_NothingAcknowledgedIsLostInAStorm(t *testing.T) {
 		seed = s
 	}
 	t.Logf("TIDEMARK_STORM_SEED=%d", seed)
-	s := &storm{world: newWorld(t, 3), rand: rand.New(rand.NewPCG(seed, 1))}
+	s := &storm{world: newHastyWorld(t, 3, 400*time.Millisecond), rand: rand.New(rand.NewPCG(seed, 1))}
 	s.create(keep("min.insync.replicas", "2", "segment.bytes", "8000"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
