@@ -145,11 +145,15 @@ func TestB16_SlowStore(t *testing.T) {
 	n := harness.Serve(t, stores, harness.Options{})
 	coldTens(t, n, "b16", 101)
 	stores.S3.Forget()
-	stores.S3.Add(s3proxy.Rule{Match: getSegment, Delay: time.Second})
+	silent := make(chan struct{})
+	speak := sync.OnceFunc(func() { close(silent) })
+	defer speak()
+	stores.S3.Add(s3proxy.Rule{Match: getSegment, Delay: time.Second, Before: func() { <-silent }})
 	started := time.Now()
 	p := fetchOne(t, n, "b16", 0, 500)
 	require.Zero(t, p.ErrorCode)
 	require.Empty(t, p.RecordBatches, "a fetch is held no longer than its client allows: not until the store has answered")
+	speak()
 	readTens(t, n, "b16", 0, 101)
 	require.LessOrEqual(t, stores.S3.Count(getSegment), 2*10+2, "one tail and one chunk an object")
 	t.Logf("ten objects in %v, %d requests", time.Since(started).Round(time.Millisecond), stores.S3.Count(getSegment))
@@ -164,7 +168,7 @@ func TestB18_OneOversizedBatchAFetch(t *testing.T) {
 	cl := n.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	for p := range int32(5) {
 		for range 2 { // the second batch seals the first
-			require.NoError(t, cl.ProduceSync(within(t, 10*time.Second), &kgo.Record{Topic: "b18", Partition: p, Value: []byte(strings.Repeat("x", 290_000))}).FirstErr())
+			require.NoError(t, cl.ProduceSync(within(t, time.Minute), &kgo.Record{Topic: "b18", Partition: p, Value: []byte(strings.Repeat("x", 290_000))}).FirstErr())
 		}
 	}
 	harness.Until(t, time.Minute, "all are cold", func() error {
@@ -176,7 +180,8 @@ func TestB18_OneOversizedBatchAFetch(t *testing.T) {
 		return nil
 	})
 	served := map[int32]bool{}
-	for round := int32(0); len(served) < 5 && round < 60; round++ {
+	end := time.Now().Add(2 * time.Minute)
+	for round := int32(0); len(served) < 5 && time.Now().Before(end); round++ {
 		req := fetchAt("b18", 0, 0, 500)
 		req.MaxBytes, req.Topics[0].Partitions = 500_000, nil
 		for i := range int32(5) {
@@ -209,7 +214,7 @@ func TestB20_TwoTimeoutsThenABurst(t *testing.T) {
 	var consumers sync.WaitGroup
 	for range 32 {
 		consumers.Go(func() {
-			got, err := checker.Read(within(t, 60*time.Second), n.Kafka, "b20", 0, 0, 51)
+			got, err := checker.Read(within(t, 2*time.Minute), n.Kafka, "b20", 0, 0, 51)
 			if err != nil || len(got) != 51 {
 				t.Errorf("%d of 51 records: %v", len(got), err)
 			}
