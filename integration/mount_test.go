@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,9 +30,14 @@ func TestH22_TheBucketsDiskIsMountedLate(t *testing.T) {
 	n.Start()
 	produceTens(t, n, "m", 31, 55)
 	readTens(t, n, "m", 31, 55)
-	code, _ := fetchCode(t, n, "m", 0, 0)
-	require.Equal(t, kerr.KafkaStorageError.Code, code)
-	require.Contains(t, n.Log(), "is its disk mounted")
+	harness.Until(t, time.Minute, "cold reads fail, and the broker says why", func() error {
+		code, records := fetchCode(t, n, "m", 0, 0)
+		require.Zero(t, records)
+		if code != kerr.KafkaStorageError.Code || !strings.Contains(n.Log(), "is its disk mounted") {
+			return fmt.Errorf("code %d", code)
+		}
+		return nil
+	})
 	found, err := filepath.Glob(filepath.Join(dir, "[^.]*")) // but for the driver's own folder
 	require.NoError(t, err)
 	require.Empty(t, found, "nothing was written into the mount point")
