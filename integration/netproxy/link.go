@@ -77,26 +77,29 @@ func (l *link) serve() {
 	}
 	l.p.done.Go(func() {
 		defer l.end()
-		l.pump(l.client, server, who)
+		if l.pump(l.client, server, who) == 0 { // killed with the first request in its hands
+			l.refuse()
+		}
 	})
 	l.pump(server, l.client, who)
 }
 
-// pump copies until a side ends, and tells the other side when the way is free.
-func (l *link) pump(dst, src net.Conn, who string) {
+// pump copies until a side ends, and tells the other side when the way is free. It returns how much it has copied.
+func (l *link) pump(dst, src net.Conn, who string) (copied int64) {
 	buf := make([]byte, piece)
 	for {
 		n, err := src.Read(buf)
 		if !l.passes(who) {
-			return
+			return copied
 		}
 		if n > 0 {
 			if _, werr := dst.Write(buf[:n]); werr != nil {
-				return
+				return copied
 			}
+			copied += int64(n)
 		}
 		if err != nil {
-			return
+			return copied
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -120,4 +121,24 @@ func TestCutAndSlow(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "slow", line)
 	require.GreaterOrEqual(t, time.Since(sent), 60*time.Millisecond, "there and back")
+}
+
+// A server that dies before its first answer resets the connection: clients take an orderly end for another protocol, and give
+// up.
+func TestAnEndBeforeTheFirstAnswerIsAReset(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = bufio.NewReader(c).ReadString('\n')
+			_ = c.Close()
+		}
+	}()
+	_, err = call(t, Start(t, Options{Upstream: l.Addr().String()}), "a").hears(time.Minute)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
