@@ -30,7 +30,7 @@ func TestAFrameThatHasComeIsReadInOneStep(t *testing.T) {
 	frame := bytes.Repeat([]byte("0123456789abcdef"), 3<<10)
 	_, err = peer.Write(frame)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return queued(nc) == len(frame) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return queued(nc) == len(frame) }, time.Minute, time.Millisecond)
 	c := &Conn{nc: nc, opts: &Options{ReadTimeout: time.Minute}}
 	b := NewBudget(1 << 20)
 	held := b.hold()
