@@ -28,7 +28,7 @@ func TestB4_ALostObjectIsNotPassed(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 10, rows[1].Base)
 	require.NoError(t, stores.Bucket.Delete(t.Context(), rows[1].Key))
-	harness.Until(t, time.Minute, "the loss is told", func() error {
+	harness.Until(t, 2*time.Minute, "the loss is told", func() error {
 		p := fetchOne(t, n, "b4", 10, 500)
 		require.Empty(t, p.RecordBatches)
 		if p.ErrorCode != kerr.KafkaStorageError.Code {
@@ -106,7 +106,7 @@ func TestB6_ReadersWhileSegmentsAreFreed(t *testing.T) {
 		})
 	}
 	readers.Wait()
-	harness.Until(t, time.Minute, "segments have been freed under the readers", func() error {
+	harness.Until(t, 2*time.Minute, "segments have been freed under the readers", func() error {
 		if at := n.Offset(t, "b6", 0, harness.LocalStart); at <= 100 {
 			return fmt.Errorf("the local log begins at %d", at)
 		}
@@ -171,7 +171,7 @@ func TestB18_OneOversizedBatchAFetch(t *testing.T) {
 			require.NoError(t, cl.ProduceSync(within(t, time.Minute), &kgo.Record{Topic: "b18", Partition: p, Value: []byte(strings.Repeat("x", 290_000))}).FirstErr())
 		}
 	}
-	harness.Until(t, time.Minute, "all are cold", func() error {
+	harness.Until(t, 2*time.Minute, "all are cold", func() error {
 		for p := range int32(5) {
 			if got := n.Offset(t, "b18", p, harness.LocalStart); got != 1 {
 				return fmt.Errorf("partition %d: localStart %d", p, got)

@@ -98,7 +98,7 @@ func TestD8_TimestampsOfTheFuture(t *testing.T) {
 	require.Less(t, recordsOf(t, fetchOne(t, n, "append", 0, 500))[0].Timestamp, time.Now().Add(time.Minute))
 	n.AlterTopic(t, "append", "retention.ms", "2000")
 	for _, topic := range []string{"append", "loose"} {
-		harness.Until(t, time.Minute, "the segments of "+topic+" expire", func() error {
+		harness.Until(t, 2*time.Minute, "the segments of "+topic+" expire", func() error {
 			if got := n.Offset(t, topic, 0, harness.Start); got != 3 {
 				return fmt.Errorf("start %d", got)
 			}
@@ -135,7 +135,7 @@ func TestD18_G9_ATopicMadeAgain(t *testing.T) {
 	tiered(t, n, "again", 29)
 	require.NotEqual(t, old, topicID(t, n, "again"))
 	readTens(t, n, "again", 0, 31)
-	harness.Until(t, 60*time.Second, "the old objects are gone", func() error {
+	harness.Until(t, 2*time.Minute, "the old objects are gone", func() error {
 		if left := keysOf(t, stores, old); len(left) > 0 {
 			return fmt.Errorf("%d are left", len(left))
 		}

@@ -18,7 +18,7 @@ import (
 // startIs waits until the log of partition 0 starts at an offset.
 func startIs(t *testing.T, n *harness.Node, topic string, want int64) {
 	t.Helper()
-	harness.Until(t, time.Minute, fmt.Sprintf("the log of %s starts at %d", topic, want), func() error {
+	harness.Until(t, 3*time.Minute, fmt.Sprintf("the log of %s starts at %d", topic, want), func() error {
 		if got := n.Offset(t, topic, 0, harness.Start); got != want {
 			return fmt.Errorf("it starts at %d", got)
 		}
@@ -43,7 +43,7 @@ func TestRetentionIsChangedAtRunTime(t *testing.T) {
 	produceTens(t, n, "r", 0, 65)
 	tiered(t, n, "r", 59)
 	require.EqualValues(t, 0, n.Offset(t, "r", 0, harness.LocalStart), "both tiers have all of it")
-	harness.Until(t, time.Minute, "tier status knows of no limit", func() error {
+	harness.Until(t, 2*time.Minute, "tier status knows of no limit", func() error {
 		if out := outlook(t, n, "r"); !strings.Contains(out, "nothing is ever removed") || !strings.Contains(out, "nothing is freed from disk before it is removed") {
 			return fmt.Errorf("%s", out)
 		}
@@ -51,13 +51,13 @@ func TestRetentionIsChangedAtRunTime(t *testing.T) {
 	})
 
 	n.AlterTopic(t, "r", "local.retention.bytes", fmt.Sprint(27*batchBytes))
-	harness.Until(t, time.Minute, "the disk holds what it may", func() error {
+	harness.Until(t, 2*time.Minute, "the disk holds what it may", func() error {
 		if got := n.Offset(t, "r", 0, harness.LocalStart); got != 40 {
 			return fmt.Errorf("localStart is %d", got)
 		}
 		return nil
 	})
-	harness.Until(t, time.Minute, "tier status says what is freed next", func() error {
+	harness.Until(t, 2*time.Minute, "tier status says what is freed next", func() error {
 		if out := outlook(t, n, "r"); !strings.Contains(out, fmt.Sprintf("[40, 50) is freed from disk next; by local.retention.bytes=%d when ", 27*batchBytes)) {
 			return fmt.Errorf("%s", out)
 		}
@@ -69,7 +69,7 @@ func TestRetentionIsChangedAtRunTime(t *testing.T) {
 	// An object is larger than its batches: 38 of them and three objects' indexes stay below 40.
 	n.AlterTopic(t, "r", "retention.bytes", fmt.Sprint(40*batchBytes))
 	startIs(t, n, "r", 20)
-	harness.Until(t, time.Minute, "tier status says what goes next", func() error {
+	harness.Until(t, 2*time.Minute, "tier status says what goes next", func() error {
 		if out := outlook(t, n, "r"); !strings.Contains(out, "[20, 30) goes next; by retention.bytes=") {
 			return fmt.Errorf("%s", out)
 		}
@@ -83,7 +83,7 @@ func TestRetentionIsChangedAtRunTime(t *testing.T) {
 	id := topicID(t, n, "r")
 	n.AlterTopic(t, "r", "retention.ms", "1000") // the records are of 2020
 	startIs(t, n, "r", 71)
-	harness.Until(t, time.Minute, "the objects are removed after the grace", func() error {
+	harness.Until(t, 2*time.Minute, "the objects are removed after the grace", func() error {
 		if left := keysOf(t, stores, id); len(left) > 0 {
 			return fmt.Errorf("%d are left", len(left))
 		}
@@ -182,7 +182,7 @@ func TestD12_KilledDuringTheGrace(t *testing.T) {
 	n.Wipe()
 	n.Setenv("TIDEMARK_GC_GRACE", "6s")
 	n.Start()
-	harness.Until(t, time.Minute, "they are removed all the same", func() error {
+	harness.Until(t, 2*time.Minute, "they are removed all the same", func() error {
 		if left := keysOf(t, stores, id); len(left) != 1 {
 			return fmt.Errorf("%d keys are left", len(left))
 		}
@@ -202,21 +202,21 @@ func TestD13_OneKeyCannotBeDeleted(t *testing.T) {
 	id := topicID(t, n, "d13")
 	_, err := deleteRecords(t, n, "d13", 40)
 	require.NoError(t, err)
-	harness.Until(t, time.Minute, "the others go", func() error {
+	harness.Until(t, 2*time.Minute, "the others go", func() error {
 		if left := keysOf(t, stores, id); len(left) != 2 {
 			return fmt.Errorf("%d keys are left", len(left))
 		}
 		return nil
 	})
 	require.Contains(t, keysOf(t, stores, id), bad)
-	harness.Until(t, time.Minute, "the failure is counted", func() error {
+	harness.Until(t, 2*time.Minute, "the failure is counted", func() error {
 		if n.Metric("tidemark_tier_delete_failures_total") == 0 {
 			return errors.New("there is none")
 		}
 		return nil
 	})
 	stores.S3.Clear()
-	harness.Until(t, 90*time.Second, "it goes too", func() error {
+	harness.Until(t, 2*time.Minute, "it goes too", func() error {
 		if left := keysOf(t, stores, id); len(left) != 1 {
 			return fmt.Errorf("%d keys are left", len(left))
 		}

@@ -60,7 +60,7 @@ func readTens(t *testing.T, n *harness.Node, topic string, from, to int) {
 // tiered waits until the object tier ends at an offset (inclusive, as ListOffsets -5 says it).
 func tiered(t *testing.T, n *harness.Node, topic string, last int64) {
 	t.Helper()
-	harness.Until(t, time.Minute, "the tier reaches "+fmt.Sprint(last), func() error {
+	harness.Until(t, 3*time.Minute, "the tier reaches "+fmt.Sprint(last), func() error {
 		if got := n.Offset(t, topic, 0, harness.LatestTiered); got != last {
 			return fmt.Errorf("last tiered offset is %d", got)
 		}

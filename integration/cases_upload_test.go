@@ -39,7 +39,7 @@ func TestA1_AFailedUploadIsNotPassed(t *testing.T) {
 		return err
 	})
 	readTens(t, n, "a1", 0, 31)
-	harness.Until(t, time.Minute, "it is told", func() error {
+	harness.Until(t, 2*time.Minute, "it is told", func() error {
 		p, err := n.Partition("a1", 0)
 		if got := n.Metric("tidemark_tier_stalled"); err == nil && (got != 1 || p.Upload == nil || p.Upload.Stalled == "") {
 			err = fmt.Errorf("%v partitions are stalled, this one: %+v", got, p.Upload)
@@ -49,7 +49,7 @@ func TestA1_AFailedUploadIsNotPassed(t *testing.T) {
 	stores.S3.Clear()
 	tiered(t, n, "a1", 29)
 	readTens(t, n, "a1", 0, 31)
-	harness.Until(t, time.Minute, "nothing is stalled", func() error {
+	harness.Until(t, 2*time.Minute, "nothing is stalled", func() error {
 		if got := n.Metric("tidemark_tier_stalled"); got != 0 {
 			return fmt.Errorf("%v partitions are", got)
 		}
@@ -65,7 +65,7 @@ func TestA2_RetentionPassesTheUpload(t *testing.T) {
 	tens(t, n, "a2", 1, "retention.bytes", fmt.Sprint(20*batchBytes))
 	stores.S3.Add(s3proxy.Rule{Match: putSegment, Drop: true})
 	produceTens(t, n, "a2", 0, 101)
-	harness.Until(t, time.Minute, "retention moves start", func() error {
+	harness.Until(t, 2*time.Minute, "retention moves start", func() error {
 		if got := n.Offset(t, "a2", 0, harness.Start); got < 80 {
 			return fmt.Errorf("start %d", got)
 		}
@@ -91,7 +91,7 @@ func TestA7_ObjectsAreWhatTheirRowsSay(t *testing.T) {
 	n := harness.Serve(t, stores, harness.Options{})
 	n.CreateTopic(t, "a7", 1, append([]string{"segment.ms", "300"}, small...)...)
 	l := pour(t, n, "a7", 300)
-	harness.Until(t, time.Minute, "ten objects", func() error {
+	harness.Until(t, 2*time.Minute, "ten objects", func() error {
 		rows, err := n.Segments("a7", 0)
 		if err == nil && len(rows) < 10 {
 			err = fmt.Errorf("%d objects", len(rows))
@@ -175,7 +175,7 @@ func TestA13_TopicDeletedUnderAnUpload(t *testing.T) {
 	}
 	n.DeleteTopic(t, "a13")
 	close(gone)
-	harness.Until(t, 60*time.Second, "the bucket has nothing of the topic", func() error {
+	harness.Until(t, 2*time.Minute, "the bucket has nothing of the topic", func() error {
 		if left := keysOf(t, stores, id); len(left) > 0 {
 			return fmt.Errorf("it has %v", left)
 		}
@@ -195,7 +195,7 @@ func TestA16_LostAnswersOfPublishes(t *testing.T) {
 	for range 10 {
 		stores.S3.Add(s3proxy.Rule{Match: putSegment, Times: 1, Edit: func(*http.Response) { stores.PG.LoseReplies(2) }})
 		before := stores.S3.Count(putSegment)
-		harness.Until(t, time.Minute, "an upload after the lost answer", func() error {
+		harness.Until(t, 2*time.Minute, "an upload after the lost answer", func() error {
 			if got := stores.S3.Count(putSegment); got <= before+1 {
 				return fmt.Errorf("%d uploads, %d before", got, before)
 			}
@@ -271,7 +271,7 @@ func TestD17_TopicDeletedWhileTheBucketIsAway(t *testing.T) {
 	require.Zero(t, n.Term())
 	n.Start()
 	stores.S3.Clear()
-	harness.Until(t, 90*time.Second, "the deleted topic's objects are gone", func() error {
+	harness.Until(t, 2*time.Minute, "the deleted topic's objects are gone", func() error {
 		if left := keysOf(t, stores, id); len(left) > 0 {
 			return fmt.Errorf("%d are left", len(left))
 		}

@@ -109,7 +109,7 @@ func coldTopic(t *testing.T, n *harness.Node) {
 // awaitCold waits until the records below an offset are no longer on disk.
 func awaitCold(t *testing.T, n *harness.Node, topic string, offset int64) {
 	t.Helper()
-	harness.Until(t, time.Minute, "the beginning is cold", func() error {
+	harness.Until(t, 3*time.Minute, "the beginning is cold", func() error {
 		if got := n.Offset(t, topic, 0, harness.LocalStart); got < offset {
 			return fmt.Errorf("localStart is %d", got)
 		}

@@ -120,13 +120,13 @@ func TestTheScrubFindsAFlippedByte(t *testing.T) {
 	n := harness.Serve(t, stores, harness.Options{Env: map[string]string{"TIDEMARK_SCRUB_INTERVAL": "1s"}})
 	coldTens(t, n, "s", 21)
 	flipByte(t, stores, keyAt(t, n, "s", 10), 300)
-	harness.Until(t, time.Minute, "the scrub finds it", func() error {
+	harness.Until(t, 2*time.Minute, "the scrub finds it", func() error {
 		if got := n.Metric("tidemark_scrub_problems"); got != 1 {
 			return fmt.Errorf("it knows of %v problems", got)
 		}
 		return nil
 	})
-	harness.Until(t, time.Minute, "readyz says it", func() error {
+	harness.Until(t, 2*time.Minute, "readyz says it", func() error {
 		_, body, err := n.Get("/readyz")
 		if err == nil && (!strings.Contains(body, "warning: the scrub found 1 problems") || !strings.Contains(body, "s-0 [10, 20)")) {
 			err = errors.New(body)
@@ -156,7 +156,7 @@ func TestD10_StraysAreRemovedOnDemand(t *testing.T) {
 	out, diag, code = n.Tool("tier", "gc", "--unknown", "50")
 	require.Zero(t, code, diag)
 	require.Contains(t, out, "1 objects are garbage now")
-	harness.Until(t, time.Minute, "it is removed after the grace", func() error {
+	harness.Until(t, 2*time.Minute, "it is removed after the grace", func() error {
 		_, err := stores.Bucket.Stat(t.Context(), old)
 		if errors.Is(err, objstore.ErrNotFound) {
 			return nil
@@ -235,7 +235,7 @@ func checkpointed(t *testing.T, n *harness.Node, topic string) {
 	for i := range 2 {
 		at := n.Metric("tidemark_checkpoints_total")
 		n.AlterTopic(t, topic, "index.interval.bytes", fmt.Sprint(5000+i))
-		harness.Until(t, time.Minute, "a checkpoint is written", func() error {
+		harness.Until(t, 2*time.Minute, "a checkpoint is written", func() error {
 			if n.Metric("tidemark_checkpoints_total") <= at {
 				return errors.New("none since")
 			}
@@ -339,7 +339,7 @@ func TestH2_ACatalogFromABackupRemovesNothing(t *testing.T) {
 	_ = os.Remove(db + "-wal")
 	_ = os.Remove(db + "-shm")
 	n.Start()
-	harness.Until(t, time.Minute, "it is found out", func() error {
+	harness.Until(t, 2*time.Minute, "it is found out", func() error {
 		_, body, err := n.Get("/readyz")
 		if err == nil && !strings.Contains(body, "nothing is removed from the bucket until an operator agrees") {
 			err = errors.New(body)
@@ -365,7 +365,7 @@ func TestH2_ACatalogFromABackupRemovesNothing(t *testing.T) {
 	out, diag, code := n.Tool("tier", "gc", "--agree-rewound")
 	require.Zero(t, code, diag)
 	require.Contains(t, out, "generation 2")
-	harness.Until(t, time.Minute, "the deleted topic's objects go", func() error {
+	harness.Until(t, 2*time.Minute, "the deleted topic's objects go", func() error {
 		if keys() != 0 {
 			return fmt.Errorf("%d objects", keys())
 		}

@@ -56,7 +56,7 @@ func bucketFails(t *testing.T, rules []s3proxy.Rule) {
 	l.flows(time.Minute, "produce while the bucket fails")
 	hotRead(t, n, "faults")
 	stores.S3.Clear()
-	harness.Until(t, 60*time.Second, "uploads catch up", func() error {
+	harness.Until(t, 2*time.Minute, "uploads catch up", func() error {
 		after := tieredOf(t, n, "faults")
 		for p := range before {
 			if after[p] <= before[p] {
@@ -137,7 +137,7 @@ func postgresAway(t *testing.T, stores harness.Stores, away, back func()) {
 		l.flows(time.Minute, "produce without Postgres")
 		lastRecords(t, n, "away")
 	}
-	harness.Until(t, time.Minute, "readyz names what is wrong", func() error {
+	harness.Until(t, 2*time.Minute, "readyz names what is wrong", func() error {
 		status, body, err := n.Get("/readyz")
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func postgresAway(t *testing.T, stores harness.Stores, away, back func()) {
 	})
 	back()
 	before := tieredOf(t, n, "away")
-	harness.Until(t, time.Minute, "uploads go on", func() error {
+	harness.Until(t, 2*time.Minute, "uploads go on", func() error {
 		after := tieredOf(t, n, "away")
 		for p := range before {
 			if after[p] <= before[p] {
@@ -186,7 +186,7 @@ func TestColdReadsWhileTheBucketFails(t *testing.T) {
 	n := harness.Serve(t, stores, harness.Options{Env: map[string]string{"TIDEMARK_COLD_READ_TIMEOUT": "3s"}})
 	n.CreateTopic(t, "cold", 1, small...)
 	l := pour(t, n, "cold", 1000)
-	harness.Until(t, time.Minute, "a part is cold", func() error {
+	harness.Until(t, 2*time.Minute, "a part is cold", func() error {
 		if p, err := n.Partition("cold", 0); err != nil || p.LocalStart < 500 {
 			return errors.Join(err, fmt.Errorf("localStart %d", p.LocalStart))
 		}

@@ -119,7 +119,7 @@ func (l *load) verify() {
 // agree waits until the bucket holds exactly what the catalog names.
 func agree(t *testing.T, n *harness.Node, stores harness.Stores) {
 	t.Helper()
-	harness.Until(t, 2*time.Minute, "bucket and catalog agree", func() error {
+	harness.Until(t, 3*time.Minute, "bucket and catalog agree", func() error {
 		return checker.Agree(t.Context(), n, stores.Bucket)
 	})
 }
@@ -127,7 +127,7 @@ func agree(t *testing.T, n *harness.Node, stores harness.Stores) {
 // drained waits until all but the last records of every partition are tiered.
 func drained(t *testing.T, n *harness.Node, topic string) {
 	t.Helper()
-	harness.Until(t, 2*time.Minute, "all sealed segments are tiered", func() error {
+	harness.Until(t, 3*time.Minute, "all sealed segments are tiered", func() error {
 		tier, err := n.Tier(topic)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 
 // Limits of a node's life. They are far above what the product promises: a test machine is shared.
 const (
-	readyLimit = 2 * time.Minute
+	readyLimit = 3 * time.Minute
 	stopLimit  = 90 * time.Second
 )
 
