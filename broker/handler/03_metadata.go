@@ -111,7 +111,9 @@ func (h *Handlers) createMissing(ctx context.Context, names []string) map[string
 		asked.Topic, asked.NumPartitions, asked.ReplicationFactor = name, -1, -1
 		p, err := h.planTopic(h.Metadata.Image(), asked)
 		if err == nil {
-			_, err = h.Catalog.CreateTopic(ctx, p.topic)
+			if _, err = h.Catalog.CreateTopic(ctx, p.topic); err == nil {
+				h.Log.Info("topic created, because a client named it", "topic", name, "id", p.topic.ID)
+			}
 		}
 		// Somebody else may have made it in the meantime.
 		if err != nil && !errors.Is(err, catalog.ErrTopicExists) && !errors.Is(err, kerr.TopicAlreadyExists) {

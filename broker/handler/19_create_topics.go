@@ -23,7 +23,7 @@ import (
 //   - It answers when the topic is committed and this broker's own state holds it with its leaders, so the
 //     client's next request finds it here. v5+ answer counts and configs (KIP-525), v7 the topic id.
 //   - A catalog that does not answer is REQUEST_TIMED_OUT: the topic may or may not have been made.
-func beginCreateTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
+func beginCreateTopics(h *Handlers, ctx context.Context, conn *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.CreateTopicsRequest)
 	resp := r.ResponseKind().(*kmsg.CreateTopicsResponse)
 	ctx, cancel := bounded(ctx, r.TimeoutMillis)
@@ -44,7 +44,11 @@ func beginCreateTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire
 		case 0: // answered at its first entry
 		case 1:
 			e := h.createTopic(ctx, t, r.ValidateOnly, stale)
-			created = created || (e.ErrorCode == 0 && !r.ValidateOnly)
+			if e.ErrorCode == 0 && !r.ValidateOnly {
+				created = true
+				h.told(conn, req, "topic created", "topic", e.Topic, "id", catalog.TopicID(e.TopicID), "partitions", e.NumPartitions,
+					"replicas", e.ReplicationFactor)
+			}
 			resp.Topics = append(resp.Topics, e)
 		default:
 			resp.Topics = append(resp.Topics, topicRefused(t.Topic, refuse(kerr.InvalidRequest, "Duplicate topic name: %s.", t.Topic)))

@@ -17,7 +17,7 @@ import (
 //     UNKNOWN_TOPIC_OR_PARTITION, an unknown id UNKNOWN_TOPIC_ID.
 //   - The name and the committed offsets are free when it answers; local files and objects go later, in
 //     steps (R8, H33). A topic of the same name has another id and shares nothing with the old one (D18).
-func beginDeleteTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
+func beginDeleteTopics(h *Handlers, ctx context.Context, conn *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.DeleteTopicsRequest)
 	resp := r.ResponseKind().(*kmsg.DeleteTopicsResponse)
 	ctx, cancel := bounded(ctx, r.TimeoutMillis)
@@ -44,7 +44,10 @@ func beginDeleteTopics(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire
 		}
 		if err == nil {
 			err = untilKnown(ctx, func() error { return h.Catalog.DeleteTopic(ctx, id) })
-			deleted = deleted || err == nil
+			if err == nil {
+				deleted = true
+				h.told(conn, req, "topic deleted", "topic", name, "id", id)
+			}
 		}
 		if errors.Is(err, catalog.ErrUnknownTopic) && t.Topic == nil {
 			err = refuse(kerr.UnknownTopicID, "There is no topic with the id %s.", id)

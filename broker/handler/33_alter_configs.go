@@ -15,14 +15,14 @@ import (
 // AlterConfigs (key 33), versions 0–2: replaces all overrides of a topic by those of the request. Broker
 // and group configs are read-only: INVALID_REQUEST with the remedy. Values are checked as at
 // CreateTopics: INVALID_CONFIG. It answers when this broker's own state shows the change.
-func beginAlterConfigs(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
+func beginAlterConfigs(h *Handlers, ctx context.Context, conn *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.AlterConfigsRequest)
 	resp := r.ResponseKind().(*kmsg.AlterConfigsResponse)
 	names := make([]resourceName, 0, len(r.Resources))
 	for _, res := range r.Resources {
 		names = append(names, resourceName{res.ResourceType, res.ResourceName})
 	}
-	errs := h.alter(ctx, names, r.ValidateOnly, func(i int, _ *metadata.Topic) (map[string]string, error) {
+	errs := h.alter(ctx, h.tellConfigs(conn, req), names, r.ValidateOnly, func(i int, _ *metadata.Topic) (map[string]string, error) {
 		next := map[string]string{}
 		for _, c := range r.Resources[i].Configs {
 			if c.Value == nil {
@@ -46,9 +46,9 @@ type resourceName struct {
 	name string
 }
 
-// alter changes the overrides of each named topic to what next gives for it, calls broker for what names a broker, and says
+// alter changes the overrides of each named topic to what next gives for it, calls broker for what names a broker, tells what has changed, and says
 // of each resource why that could not be. Without broker no broker is changed.
-func (h *Handlers) alter(ctx context.Context, rs []resourceName, validateOnly bool,
+func (h *Handlers) alter(ctx context.Context, tell func(topic string, changes []catalog.ConfigChange), rs []resourceName, validateOnly bool,
 	next func(i int, t *metadata.Topic) (map[string]string, error), broker func(i int) error) []error {
 	ctx, cancel := bounded(ctx, 0)
 	defer cancel()
@@ -68,8 +68,12 @@ func (h *Handlers) alter(ctx context.Context, rs []resourceName, validateOnly bo
 		case staleErr != nil:
 			errs[i] = staleErr
 		default:
-			errs[i] = h.alterTopic(ctx, r.name, validateOnly, func(t *metadata.Topic) (map[string]string, error) { return next(i, t) })
+			var changes []catalog.ConfigChange
+			changes, errs[i] = h.alterTopic(ctx, r.name, validateOnly, func(t *metadata.Topic) (map[string]string, error) { return next(i, t) })
 			changed = changed || errs[i] == nil
+			if len(changes) > 0 {
+				tell(r.name, changes)
+			}
 		}
 		seen[r] = true
 	}
@@ -85,32 +89,36 @@ func (h *Handlers) alter(ctx context.Context, rs []resourceName, validateOnly bo
 	return errs
 }
 
-func (h *Handlers) alterTopic(ctx context.Context, name string, validateOnly bool, next func(*metadata.Topic) (map[string]string, error)) error {
+// alterTopic returns what it has changed; nothing with validateOnly.
+func (h *Handlers) alterTopic(ctx context.Context, name string, validateOnly bool, next func(*metadata.Topic) (map[string]string, error)) ([]catalog.ConfigChange, error) {
 	t, err := h.namedTopic(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	overrides, err := next(t)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	replicas := replicasOf(t)
 	if err := h.Defaults.Check(overrides, replicas); err != nil {
-		return err
+		return nil, err
 	}
 	before, err := h.Defaults.Resolve(t.Configs, replicas)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	after, err := h.Defaults.Resolve(overrides, replicas)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := topicconfig.CheckChange(before, after); err != nil || validateOnly {
-		return err
+		return nil, err
 	}
 	changes := configChanges(t.Configs, overrides)
-	return untilKnown(ctx, func() error { return h.Catalog.AlterConfigs(ctx, t.ID, changes, false) })
+	if err := untilKnown(ctx, func() error { return h.Catalog.AlterConfigs(ctx, t.ID, changes, false) }); err != nil {
+		return nil, err
+	}
+	return changes, nil
 }
 
 // configChanges names what turns one set of overrides into another, so that a change by somebody else to

@@ -16,7 +16,7 @@ import (
 // many replicas as the topic's first one, or are placed as the request says. A count that is no increase
 // is INVALID_PARTITIONS; a topic that is named twice INVALID_REQUEST. It answers when this broker's own
 // state holds the new partitions.
-func beginCreatePartitions(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
+func beginCreatePartitions(h *Handlers, ctx context.Context, conn *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.CreatePartitionsRequest)
 	resp := r.ResponseKind().(*kmsg.CreatePartitionsResponse)
 	ctx, cancel := bounded(ctx, r.TimeoutMillis)
@@ -32,7 +32,10 @@ func beginCreatePartitions(h *Handlers, ctx context.Context, _ *wire.Conn, req *
 			err = refuse(kerr.InvalidRequest, "The topic %s is named twice.", t.Topic)
 		} else {
 			err = h.createPartitions(ctx, t, r.ValidateOnly)
-			changed = changed || (err == nil && !r.ValidateOnly)
+			if err == nil && !r.ValidateOnly {
+				changed = true
+				h.told(conn, req, "partitions added", "topic", t.Topic, "partitions", t.Count)
+			}
 		}
 		seen[t.Topic] = true
 		e.ErrorCode, e.ErrorMessage = codeFor(err), messageFor(err)

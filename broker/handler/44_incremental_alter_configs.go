@@ -14,14 +14,14 @@ import (
 // IncrementalAlterConfigs (key 44), versions 0–1 (KIP-339): SET, DELETE, APPEND and SUBTRACT on the
 // overrides of topics; all changes of one topic or none. Of the answering broker the rates of throttled replication can be
 // SET and DELETEd: they are in force, and kept, when it answers. Otherwise as AlterConfigs.
-func beginIncrementalAlterConfigs(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
+func beginIncrementalAlterConfigs(h *Handlers, ctx context.Context, conn *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.IncrementalAlterConfigsRequest)
 	resp := r.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
 	names := make([]resourceName, 0, len(r.Resources))
 	for _, res := range r.Resources {
 		names = append(names, resourceName{res.ResourceType, res.ResourceName})
 	}
-	errs := h.alter(ctx, names, r.ValidateOnly, func(i int, t *metadata.Topic) (map[string]string, error) {
+	errs := h.alter(ctx, h.tellConfigs(conn, req), names, r.ValidateOnly, func(i int, t *metadata.Topic) (map[string]string, error) {
 		changes, err := changesOf(r.Resources[i].Configs)
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 // number of replicas: INVALID_REPLICATION_FACTOR (KIP-860). A replica that is not live is
 // INVALID_REPLICA_ASSIGNMENT, a cancel of nothing NO_REASSIGNMENT_IN_PROGRESS. The answer says that the
 // move has begun; ListPartitionReassignments shows it until it is done.
-func beginAlterPartitionAssignments(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
+func beginAlterPartitionAssignments(h *Handlers, ctx context.Context, conn *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.AlterPartitionAssignmentsRequest)
 	resp := r.ResponseKind().(*kmsg.AlterPartitionAssignmentsResponse)
 	resp.AllowReplicationFactorChange = r.AllowReplicationFactorChange
@@ -41,6 +41,15 @@ func beginAlterPartitionAssignments(h *Handlers, ctx context.Context, _ *wire.Co
 	}
 	errs, err := h.Catalog.Move(ctx, moves)
 	if err == nil && len(moves) > 0 {
+		begun := 0
+		for _, err := range errs {
+			if err == nil {
+				begun++
+			}
+		}
+		if begun > 0 {
+			h.told(conn, req, "reassignments begun or cancelled", "partitions", begun)
+		}
 		err = h.Metadata.Refresh(ctx)
 	}
 	for i, out := range outcomes {

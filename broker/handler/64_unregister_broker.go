@@ -19,7 +19,7 @@ const StayTag = 1000
 // topics or by moves; it keeps what it has until that has been moved (`tidemark broker decommission` does it), also over
 // restarts. Stopped and without replicas it is not named any more. Any broker does it. A broker that was never there is
 // BROKER_ID_NOT_REGISTERED.
-func beginUnregisterBroker(h *Handlers, ctx context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
+func beginUnregisterBroker(h *Handlers, ctx context.Context, conn *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.UnregisterBrokerRequest)
 	resp := r.ResponseKind().(*kmsg.UnregisterBrokerResponse)
 	ctx, cancel := bounded(ctx, 0)
@@ -32,6 +32,7 @@ func beginUnregisterBroker(h *Handlers, ctx context.Context, _ *wire.Conn, req *
 		err = refuse(kerr.BrokerIDNotRegistered, "Broker ID %d is not registered.", r.BrokerID)
 	}
 	if err == nil {
+		h.told(conn, req, "decommissioning of a broker", "broker", id, "leaving", leaving)
 		err = h.Metadata.Refresh(ctx)
 	}
 	resp.ErrorCode, resp.ErrorMessage = codeFor(err), messageFor(err)

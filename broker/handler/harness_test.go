@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net"
@@ -37,6 +38,7 @@ type house struct {
 	handlers *Handlers
 	addr     string
 	registry *prometheus.Registry
+	logged   lines
 }
 
 // frozen is a catalog that can be made to not answer.
@@ -131,6 +133,24 @@ func (n topicNames) TopicName(id catalog.TopicID) (string, bool) {
 	return "", false
 }
 
+// lines is a log that a test reads while others write it.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // build starts a house whose settings are dev's, with the given variables over them.
 func build(t *testing.T, environ ...string) *house {
 	t.Helper()
@@ -156,7 +176,7 @@ func build(t *testing.T, environ ...string) *house {
 	slots, err := store.AssignSlots(ctx, term, allSlots())
 	require.NoError(t, err)
 
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(&h.logged, nil))
 	defaults := topicconfig.Defaults{}
 	h.follower = metadata.NewFollower(h.store, &defaults, func(context.Context, *metadata.Image) {}, log)
 	require.NoError(t, h.follower.Refresh(ctx))
