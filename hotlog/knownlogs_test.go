@@ -377,7 +377,7 @@ func TestFilesRestUnderLoad(t *testing.T) {
 	defer cancel()
 	for i := range 300 {
 		if had := rested.Load(); i%30 == 29 { // idle for a moment
-			require.Eventually(t, func() bool { return rested.Load() > had }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return rested.Load() > had }, time.Minute, time.Millisecond)
 		}
 		add(t, l, plain(1, int64(i)))
 		from := max(0, record.Offset(i-25))

@@ -23,7 +23,7 @@ func emptied(t *testing.T, d *DataDir, wanted func() bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.EmptyTrash(ctx) }()
-	require.Eventually(t, wanted, 10*time.Second, time.Millisecond)
+	require.Eventually(t, wanted, time.Minute, time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
 }

@@ -56,5 +56,5 @@ func TestH22_AnEmptyBucketOfACatalogWithObjectsIsWaitedFor(t *testing.T) {
 	require.ErrorIs(t, err, ErrStorage)
 
 	require.NoError(t, r.store.Store.Put(t.Context(), identityKey, objstore.Bytes([]byte(right)), objstore.PutOptions{}))
-	require.Eventually(t, r.tier.Ready, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, r.tier.Ready, time.Minute, 10*time.Millisecond)
 }

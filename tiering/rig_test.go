@@ -223,7 +223,7 @@ func (r *rig) until(cond func() bool, why func() string) {
 
 func until(t testing.TB, cond func() bool, why func() string) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -170,9 +170,9 @@ func TestA8_DamagedSegmentIsNotPublished(t *testing.T) {
 	})
 	r.until(func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.damaged) > 2 }, func() string { return "nobody was told" })
 	require.Equal(t, record.Offset(10), r.bounds(0).Tiered)
-	require.ErrorIs(t, l.damaged[0], ErrDamaged)
 	require.Len(t, r.keys(), 1)
 	l.mu.Lock()
+	require.ErrorIs(t, l.damaged[0], ErrDamaged)
 	l.data[l.at[13]+70] ^= 1
 	l.mu.Unlock()
 	r.tiered(0, 20)
@@ -205,7 +205,7 @@ func TestA10_HalfOfThePutsAndDeletesFail(t *testing.T) {
 
 // TestA11_HangsAndPanics: an attempt ends at its deadline, a panic is a failure; others go on.
 func TestA11_HangsAndPanics(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.PutTimeout = 50 * time.Millisecond })
+	r := newRig(t, func(o *Options) { o.PutTimeout = time.Second })
 	release := make(chan struct{})
 	r.store.set(func(op, key string, done bool) error {
 		switch {

@@ -442,7 +442,7 @@ func TestA20_TwoCompactorsAtOnce(t *testing.T) {
 			at = row.Next
 		}
 	}
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(2 * time.Minute)
 	for {
 		dirty := 0
 		for _, r := range i.rows() {

@@ -232,6 +232,7 @@ func (h *house) client() *rawclient.Client {
 	h.t.Helper()
 	c, err := rawclient.Dial(h.t.Context(), h.addr)
 	require.NoError(h.t, err)
+	c.Timeout = time.Minute
 	h.t.Cleanup(func() { _ = c.Close() })
 	return c
 }

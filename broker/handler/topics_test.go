@@ -11,7 +11,7 @@ import (
 
 func createRequest(topics ...kmsg.CreateTopicsRequestTopic) *kmsg.CreateTopicsRequest {
 	req := kmsg.NewPtrCreateTopicsRequest()
-	req.TimeoutMillis = 5000
+	req.TimeoutMillis = 60_000
 	req.Topics = topics
 	return req
 }

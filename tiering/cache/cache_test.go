@@ -66,7 +66,7 @@ func key(n int) Key { return Key{Object: fmt.Sprintf("c/t/%d/x", n/4), Chunk: in
 
 func mustGet(t *testing.T, c *Cache, r Request) *Handle {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	h, err := c.Get(ctx, r)
 	require.NoError(t, err)
@@ -419,7 +419,7 @@ func TestOptionsNameEveryFault(t *testing.T) {
 
 func waitFor(t *testing.T, cond func() bool) {
 	t.Helper()
-	require.Eventually(t, cond, 30*time.Second, time.Millisecond)
+	require.Eventually(t, cond, time.Minute, time.Millisecond)
 }
 
 // written waits until every download has its file.

@@ -204,7 +204,7 @@ func (d *desk) await(ok func(*Checkpoint) bool) {
 	d.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		if c, _, err := Newest(d.t.Context(), d.store, -1); err == nil && ok(c) {
 			return
