@@ -82,7 +82,7 @@ type source struct {
 func startSource(t *testing.T) source {
 	t.Helper()
 	d := startDev(t, t.TempDir())
-	code, _, errs := call(t, nil, "topic", "create", "src", "--partitions", "2", "--bootstrap", d.Kafka)
+	code, _, errs := call(t, nil, "topic", "create", "src", "--partitions", "2", "--config", "retention.ms=-1", "--bootstrap", d.Kafka)
 	require.Equal(t, exitDone, code, errs)
 	cl, err := kgo.NewClient(kgo.SeedBrokers(d.Kafka), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DefaultProduceTopic("src"))
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestReplayToATopicKeepsAllButOffsets(t *testing.T) {
 
 func TestReplayByKeyPutsAKeyWhereProducersDo(t *testing.T) {
 	s := startSource(t)
-	code, _, errs := call(t, nil, "topic", "create", "dst", "--partitions", "3", "--bootstrap", s.Kafka)
+	code, _, errs := call(t, nil, "topic", "create", "dst", "--partitions", "3", "--config", "retention.ms=-1", "--bootstrap", s.Kafka)
 	require.Equal(t, exitDone, code, errs)
 	code, _, errs = s.replay(t, "--to", "dst", "--by-key", "--checkpoint", filepath.Join(t.TempDir(), "cp"))
 	require.Equal(t, exitDone, code, errs)
