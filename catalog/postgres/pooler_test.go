@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -28,10 +29,9 @@ func pooled(t *testing.T, dsn string) string {
 	}
 	u, err := url.Parse(dsn)
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testenv.FreePort()
 	require.NoError(t, err)
-	address := l.Addr().(*net.TCPAddr)
-	require.NoError(t, l.Close())
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	dir, err := os.MkdirTemp("", "pooler")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -46,7 +46,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 4
 max_client_conn = 200
-`, u.Hostname(), u.Port(), u.User.Username(), address.Port), 0o644))
+`, u.Hostname(), u.Port(), u.User.Username(), port), 0o644))
 	args := []string{"-q", file}
 	if os.Getuid() == 0 { // it does not run as root
 		require.NoError(t, os.Chmod(dir, 0o755))
@@ -60,13 +60,13 @@ max_client_conn = 200
 		_ = cmd.Wait()
 	})
 	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", address.String())
+		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = conn.Close()
 		}
 		return err == nil
-	}, 20*time.Second, 20*time.Millisecond, "pgbouncer does not listen")
-	u.Host = address.String()
+	}, time.Minute, 20*time.Millisecond, "pgbouncer does not listen")
+	u.Host = address
 	return u.String()
 }
 

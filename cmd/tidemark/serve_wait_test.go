@@ -15,7 +15,7 @@ import (
 // awaitLine waits until a broker that starts has printed something.
 func awaitLine(t *testing.T, s served, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(s.errs.String(), text) }, 20*time.Second, 10*time.Millisecond, text)
+	require.Eventually(t, func() bool { return strings.Contains(s.errs.String(), text) }, time.Minute, 10*time.Millisecond, text)
 	require.Empty(t, s.ended, "it goes on waiting")
 }
 

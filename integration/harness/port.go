@@ -1,50 +1,17 @@
 package harness
 
 import (
-	"math/rand/v2"
-	"net"
-	"strconv"
-	"sync"
 	"testing"
+
+	"tidemark/internal/testenv"
 )
 
-// Ports of nodes lie below those that the kernel gives to outgoing connections, so that nobody takes one while its node is
-// down. Test processes run side by side and so do tests: each process has a block of ports, which is that of who listens on
-// the block's first one, and gives each port of it once before it begins anew.
-const (
-	firstPort, blocks, blockSize = 11_000, 40, 500
-)
-
-var ports struct {
-	mu    sync.Mutex
-	block net.Listener // of the first port; the others follow
-	given int
-}
-
-// FreePort is a port of this machine that no other node has.
+// FreePort is a port of this machine that no other node has, nor any connection while its node is down.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	ports.mu.Lock()
-	defer ports.mu.Unlock()
-	for i := 0; ports.block == nil && i < blocks*10; i++ {
-		ports.block, _ = listen(firstPort + blockSize*rand.IntN(blocks))
+	port, err := testenv.FreePort()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if ports.block == nil {
-		t.Fatalf("no free block of ports between %d and %d", firstPort, firstPort+blocks*blockSize)
-	}
-	first := ports.block.Addr().(*net.TCPAddr).Port
-	for range blockSize {
-		port := first + 1 + ports.given%(blockSize-1)
-		ports.given++
-		if l, err := listen(port); err == nil {
-			_ = l.Close()
-			return port
-		}
-	}
-	t.Fatalf("no free port between %d and %d", first, first+blockSize)
-	return 0
-}
-
-func listen(port int) (net.Listener, error) {
-	return net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	return port
 }

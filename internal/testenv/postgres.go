@@ -141,7 +141,7 @@ func newPostgres() (*PostgresServer, error) {
 	pg := &PostgresServer{bin: bin, dir: dir, cred: cred}
 	// Between the choice of a free port and the bind somebody else may take it: then try another.
 	for range 5 {
-		if pg.port, err = freePort(); err != nil {
+		if pg.port, err = FreePort(); err != nil {
 			break
 		}
 		if err = pg.start(); err == nil {

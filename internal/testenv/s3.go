@@ -142,7 +142,7 @@ func newS3() (*S3Instance, error) {
 	}
 	// Between the choice of a free port and the bind somebody else may take it: then try another.
 	for range 5 {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = FreePort(); err != nil {
 			break
 		}
 		if err = s.start(); err == nil {
