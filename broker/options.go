@@ -18,6 +18,8 @@ var (
 	ErrFenced = errors.New("this broker has been fenced")
 	// ErrIDTaken: the broker id is held by a live process; exit code 3.
 	ErrIDTaken = errors.New("the broker id is in use")
+	// ErrDataDirInUse: another process holds the data folder.
+	ErrDataDirInUse = hotlog.ErrInUse
 
 	errIncomplete = errors.New("the catalog is being rebuilt from the bucket and is not whole: let `tidemark tier rebuild` finish first")
 )

@@ -14,6 +14,7 @@ import (
 	"tidemark/catalog"
 	"tidemark/record"
 	"tidemark/replication"
+	"tidemark/tiering/objstore"
 )
 
 // catalogAway is after how long without an answer the catalog counts as away.
@@ -53,8 +54,8 @@ func (s state) Readiness() (ready bool, reasons, warnings []string) {
 	if len(reasons) > 20 {
 		reasons = append(reasons[:20], fmt.Sprintf("… and %d more", len(reasons)-20))
 	}
-	if !b.tier.Ready() {
-		warnings = append(warnings, "the bucket has not answered yet: nothing is uploaded, cold reads fail")
+	if err := b.tier.Trouble(); err != nil {
+		warnings = append(warnings, fmt.Sprintf("the bucket cannot be used: nothing is uploaded, cold reads fail; %s: %v", objstore.Remedy(err), err))
 	}
 	if age := b.follower.Age(); age > catalogAway {
 		warnings = append(warnings, fmt.Sprintf("the catalog has not answered for %s: uploads, topic changes and commits wait", age.Round(time.Second)))
@@ -145,7 +146,7 @@ func (s state) partition(row catalog.Partition) admin.Partition {
 	ap.LocalBytes, ap.TierBytes = d.LocalSize, d.TierSize
 	ap.Retention, ap.LocalRetention = d.Retention, d.LocalRetention
 	if !d.Leads {
-		ap.Retention = elsewhere(row.Leader)
+		ap.Retention = s.elsewhere(row.Leader)
 	}
 	if st, ok := s.b.tier.Status(row.ID); ok {
 		up := &admin.Upload{Stalled: st.Stalled, Failures: st.Failures, Objects: st.Uploaded, Bytes: st.UploadedBytes}
@@ -158,11 +159,15 @@ func (s state) partition(row catalog.Partition) admin.Partition {
 }
 
 // elsewhere says who decides what retention removes of a partition that this broker does not lead.
-func elsewhere(leader catalog.BrokerID) string {
+func (s state) elsewhere(leader catalog.BrokerID) string {
 	if leader == catalog.NoBroker {
 		return "nobody leads it, so retention removes nothing"
 	}
-	return fmt.Sprintf("broker %d leads it and says what retention removes next: ask there (--http)", leader)
+	at := ""
+	if b, ok := s.b.follower.Image().Broker(leader); ok && len(b.Listeners) > 0 {
+		at = ", on " + b.Listeners[0].Host
+	}
+	return fmt.Sprintf("broker %d leads it and says what retention removes next: ask its HTTP address (--http)%s", leader, at)
 }
 
 // Segments implements admin.State.

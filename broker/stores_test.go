@@ -111,6 +111,6 @@ func TestTierStatusNamesTheLeaderWhoDecides(t *testing.T) {
 		return strings.Contains(says(leader), "no sealed segment is above the log start")
 	}, 10*time.Second, 20*time.Millisecond)
 	require.Eventually(t, func() bool {
-		return strings.Contains(says(3-leader), "broker "+string(rune('0'+leader))+" leads it and says what retention removes next")
+		return strings.Contains(says(3-leader), "broker "+string(rune('0'+leader))+" leads it and says what retention removes next: ask its HTTP address (--http), on 127.0.0.1")
 	}, 10*time.Second, 20*time.Millisecond)
 }

@@ -28,11 +28,22 @@ type clusterFile struct {
 var errEmptyBucket = errors.New("there is no " + identityKey + " in it, although the catalog names objects: is its disk mounted, are bucket and prefix the right ones?")
 
 // identity is whether the bucket is known to be this cluster's.
-type identity struct{ known atomic.Bool }
+type identity struct {
+	known   atomic.Bool
+	trouble atomic.Pointer[error] // why not, as the last try saw it
+}
 
 // Ready reports whether the bucket has been found to be this cluster's. Until then nothing is uploaded
 // and cold reads answer ErrStorage; hot traffic does not care (H22).
 func (t *Tier) Ready() bool { return t.bound.known.Load() }
+
+// Trouble is why the bucket was not known when it was last tried; nil if it is.
+func (t *Tier) Trouble() error {
+	if err := t.bound.trouble.Load(); err != nil && !t.Ready() {
+		return *err
+	}
+	return nil
+}
 
 // Probe asks the bucket whether it still answers and is the one that it was: an error if it does not.
 func (t *Tier) Probe(ctx context.Context) error {
@@ -52,7 +63,8 @@ func (t *Tier) identify(ctx context.Context) error {
 	case errors.Is(err, ErrOtherCluster), errors.Is(err, ErrNewerBucket):
 		return err
 	}
-	t.log.Warn("the bucket cannot be read: tiering is off until it can", "err", err)
+	t.bound.trouble.Store(&err)
+	t.log.Warn("the bucket cannot be used: tiering is off until it can", "remedy", objstore.Remedy(err), "err", err)
 	return nil
 }
 

@@ -50,6 +50,7 @@ func TestH22_AnEmptyBucketOfACatalogWithObjectsIsWaitedFor(t *testing.T) {
 	r.opts.Holds = true
 	r.start()
 	require.False(t, r.tier.Ready())
+	require.ErrorIs(t, r.tier.Trouble(), errEmptyBucket)
 	_, err := r.store.Store.Stat(t.Context(), identityKey)
 	require.ErrorIs(t, err, objstore.ErrNotFound)
 	_, err = r.tier.Read(t.Context(), ReadRequest{Partition: r.p(0), Bound: 10, MaxBytes: 1})

@@ -15,6 +15,7 @@ var (
 	ErrDenied    = errors.New("access denied")
 	ErrThrottled = errors.New("store asks to slow down")
 	ErrRefused   = errors.New("store refused the request")
+	ErrNoBucket  = errors.New("bucket does not exist") // is ErrRefused too
 	ErrBadReply  = errors.New("store's reply does not fit the request")
 	ErrSource    = errors.New("source of the upload is unreadable or shorter than its size")
 	ErrKey       = errors.New("invalid object key")
@@ -75,4 +76,15 @@ func ValidateKey(key string) error {
 		}
 	}
 	return nil
+}
+
+// Remedy is what an operator does about a bucket that cannot be used because of err.
+func Remedy(err error) string {
+	switch {
+	case errors.Is(err, ErrNoBucket):
+		return "make the bucket, or name another in TIDEMARK_OBJECT_STORE_URL"
+	case errors.Is(err, ErrDenied):
+		return "look at the key and the secret (AWS_… or MINIO_…), and at what they may do in the bucket of TIDEMARK_OBJECT_STORE_URL"
+	}
+	return "look whether the store is up, and at TIDEMARK_OBJECT_STORE_URL"
 }

@@ -35,7 +35,7 @@ func (s *Store) sort(ctx context.Context, err error, n note) failure {
 		f.mayBeDone = errors.Is(err, objstore.ErrSource)
 	case f.code == "NoSuchBucket":
 		// Never ErrNotFound: a missing bucket must not look like a lost or a deleted object.
-		f.err = fmt.Errorf("%w: bucket does not exist: %w", objstore.ErrRefused, err)
+		f.err = fmt.Errorf("%w: %w: %w", objstore.ErrRefused, objstore.ErrNoBucket, err)
 	case throttling[f.code] || n.status == http.StatusServiceUnavailable || n.status == http.StatusTooManyRequests:
 		f.err = fmt.Errorf("%w: %w", objstore.ErrThrottled, err)
 		f.mayBeDone = n.status >= 500 // a proxy may have said it after the store had stored

@@ -117,6 +117,7 @@ func TestFailuresAreSorted(t *testing.T) {
 		{404, "NoSuchKey", false, false, objstore.ErrNotFound},
 		{404, "", false, false, objstore.ErrNotFound},
 		{404, "NoSuchBucket", false, false, objstore.ErrRefused},
+		{404, "NoSuchBucket", false, false, objstore.ErrNoBucket},
 		{301, "PermanentRedirect", false, false, objstore.ErrRefused},
 		{416, "InvalidRange", false, false, objstore.ErrRange},
 		{400, "InvalidArgument", false, false, objstore.ErrRefused},
