@@ -25,8 +25,7 @@ func lockFile(path string) (*os.File, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", name, err)
 		}
-		return nil, fmt.Errorf("%w: process %s holds %s; stop it, or give this one a data directory of its own",
-			ErrLocked, strings.TrimSpace(string(holder[:n])), name)
+		return nil, fmt.Errorf("%w: process %s holds %s", ErrLocked, strings.TrimSpace(string(holder[:n])), name)
 	}
 	// Who holds it is for people only, so a failure to say so is none.
 	if f.Truncate(0) == nil {

@@ -130,6 +130,13 @@ func TestASecondDevOnTheSameFolderIsRefused(t *testing.T) {
 	require.Empty(t, out)
 	require.True(t, strings.HasPrefix(errs, "tidemark: "), errs)
 	require.Contains(t, errs, data)
+	require.Equal(t, 1, strings.Count(errs, "stop it, or give this one a data folder of its own"), errs)
+
+	other := "TIDEMARK_CATALOG_URL=sqlite://" + filepath.Join(t.TempDir(), "catalog.db")
+	code, _, errs = call(t, []string{other}, "dev", "--data", data, "--kafka", "127.0.0.1:0", "--http", "none")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, `TIDEMARK_DATA_DIR="`+data)
+	require.Contains(t, errs, "another process holds its lock; stop it, or give this one a folder of its own")
 }
 
 func TestAnAddressInUseIsToldAtOnce(t *testing.T) {

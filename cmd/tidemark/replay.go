@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"tidemark/broker/config"
@@ -115,7 +116,7 @@ func (f *replayFlags) run(ctx context.Context, cmd *cobra.Command) error {
 	cp, err := replay.OpenCheckpoint(plan.checkpoint, spec)
 	if err != nil {
 		if errors.Is(err, replay.ErrOther) {
-			err = usageError{fmt.Errorf("%w; name another with --checkpoint, or remove it to begin anew", err)}
+			err = usageError{fmt.Errorf("%w; name another with --checkpoint, or remove it and what was copied to begin anew", err)}
 		}
 		return errors.Join(err, closing.close())
 	}
@@ -187,7 +188,11 @@ func (f *replayFlags) open(ctx context.Context, closing *closers) (replay.Source
 	if err != nil {
 		return nil, err
 	}
-	return replay.FromBrokers(ctx, c, f.source)
+	src, err := replay.FromBrokers(ctx, c, f.source)
+	if errors.Is(err, replay.ErrNoTopic) {
+		return nil, answer(f.source, kerr.UnknownTopicOrPartition, "")
+	}
+	return src, err
 }
 
 // openStores opens catalog and bucket for --direct.
@@ -215,7 +220,12 @@ func (f *replayFlags) openStores(ctx context.Context, closing *closers) (replay.
 	}
 	closing.add(objects.Close)
 	src, err := replay.FromStores(ctx, store, objects, f.source, slog.New(slog.NewTextHandler(f.err, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	if err != nil {
+	switch {
+	case errors.Is(err, replay.ErrNoTopic):
+		return nil, fmt.Errorf("there is no topic %s; `tidemark topic list` shows those that there are", f.source)
+	case errors.Is(err, replay.ErrNoBucket):
+		return nil, explainObjects(cfg, err)
+	case err != nil:
 		return nil, err
 	}
 	closing.add(src.Close)
@@ -237,7 +247,7 @@ func (f *replayFlags) target(ctx context.Context, src replay.Source, plan replay
 	case f.format == formatDump:
 		t = replay.ToDump(f.out, f.source)
 	default:
-		t, err = replay.ToLines(f.out, &plan.filter)
+		t = replay.ToLines(f.out, &plan.filter)
 	}
 	if err != nil {
 		return nil, spec, err

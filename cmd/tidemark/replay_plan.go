@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -57,8 +59,10 @@ func (f *replayFlags) plan(changed func(string) bool) (p replayPlan, err error) 
 
 func (f *replayFlags) checkTarget(changed func(string) bool) error {
 	switch {
-	case (f.to == "") == (f.out == ""):
+	case f.to == "" && f.out == "":
 		return usagef("say where to copy to: --to TOPIC, or --out PATH")
+	case f.to != "" && f.out != "":
+		return usagef("--to and --out: a replay has one target; give one of them")
 	case f.format != formatLines && f.format != formatDump:
 		return usagef("--format %q: ndjson or dump", f.format)
 	case f.to != "" && changed("format"):
@@ -69,10 +73,17 @@ func (f *replayFlags) checkTarget(changed func(string) bool) error {
 		return usagef("--format dump writes a folder; name it with --out")
 	case f.out == "-" && f.cps != "":
 		return usagef("standard output cannot be gone on with: --checkpoint needs a file or a topic")
+	case f.out != "" && f.out != "-" && f.format == formatLines && !isThere(filepath.Dir(f.out)):
+		return usagef("--out %q: there is no folder %s; make the folder first", f.out, filepath.Dir(f.out))
 	case f.to == f.source && (f.toBootstrap == "" || f.toBootstrap == f.bootstrap):
 		return usagef("%s cannot be copied to itself", f.to)
 	}
 	return nil
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (f *replayFlags) readSpan(changed func(string) bool) (s replay.Span, err error) {

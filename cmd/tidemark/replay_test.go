@@ -25,7 +25,8 @@ func TestReplayRefusesWhatCannotBeMeant(t *testing.T) {
 		says string
 	}{
 		{"no target", []string{"a"}, "say where to copy to"},
-		{"two targets", []string{"a", "--to", "b", "--out", "c"}, "say where to copy to"},
+		{"two targets", []string{"a", "--to", "b", "--out", "c"}, "a replay has one target"},
+		{"a file in no folder", []string{"a", "--out", "no/such/folder/f"}, "make the folder first"},
 		{"itself", []string{"a", "--to", "a"}, "cannot be copied to itself"},
 		{"no such format", []string{"a", "--out", "f", "--format", "csv"}, "ndjson or dump"},
 		{"a format of a topic", []string{"a", "--to", "b", "--format", "dump"}, "--format belongs to --out"},

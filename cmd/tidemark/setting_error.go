@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"tidemark/broker"
 	"tidemark/broker/admin"
 	"tidemark/broker/config"
 	"tidemark/catalog"
 	"tidemark/catalog/postgres"
 	"tidemark/catalog/sqlite"
+	"tidemark/cmd/tidemark/replay"
+	"tidemark/tiering/objstore"
 )
 
 // settingError is a setting that reads well and does not work on this machine: it names the variable and what to do.
@@ -58,8 +61,11 @@ func checkDataDir(cfg config.Config) error {
 
 // explainStart names the variable of what a broker or compactor could not be opened with; other errors stay as they are.
 func explainStart(cfg config.Config, err error) error {
-	if catalog.Unavailable(err) {
+	switch {
+	case catalog.Unavailable(err):
 		return explainCatalog(cfg, err)
+	case errors.Is(err, broker.ErrDataDirInUse):
+		return unusable("TIDEMARK_DATA_DIR", cfg.Broker.DataDir, err, "stop it, or give this one a folder of its own")
 	}
 	return explainListen(cfg, err)
 }
@@ -97,7 +103,7 @@ func explainCatalog(cfg config.Config, err error) error {
 func catalogRemedy(cfg config.Config, err error) string {
 	switch {
 	case errors.Is(err, sqlite.ErrLocked):
-		return "stop the process that has it open"
+		return "stop it, or give this one a data folder of its own"
 	case errors.Is(err, catalog.ErrLevel):
 		return "use the release that the catalog belongs to"
 	case cfg.Stores.Catalog.Scheme() == "sqlite":
@@ -113,7 +119,10 @@ func catalogRemedy(cfg config.Config, err error) string {
 
 func explainObjects(cfg config.Config, err error) error {
 	remedy := "write it as docs/config.md shows"
-	if cfg.Stores.Objects.Scheme() == "file" {
+	switch {
+	case errors.Is(err, replay.ErrNoBucket):
+		remedy = objstore.Remedy(err)
+	case cfg.Stores.Objects.Scheme() == "file":
 		remedy = "write file:///path of a folder that this user may write"
 	}
 	return unusable("TIDEMARK_OBJECT_STORE_URL", cfg.Stores.Objects.String(), err, remedy)

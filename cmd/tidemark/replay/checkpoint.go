@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,23 @@ type Spec struct {
 	TargetID string `json:"target_id,omitempty"`
 	// Options are the range, the filters and the mapping as the user wrote them.
 	Options string `json:"options"`
+}
+
+// differences says what s has otherwise than o, and what o has there.
+func (s Spec) differences(o Spec) (ours, theirs string) {
+	var a, b []string
+	for _, f := range []struct{ name, ours, theirs string }{
+		{"source", s.Source, o.Source}, {"source id", s.SourceID, o.SourceID},
+		{"target", s.Target, o.Target}, {"target id", s.TargetID, o.TargetID},
+	} {
+		if f.ours != f.theirs {
+			a, b = append(a, fmt.Sprintf("%s=%q", f.name, f.ours)), append(b, fmt.Sprintf("%s=%q", f.name, f.theirs))
+		}
+	}
+	if s.Options != o.Options {
+		a, b = append(a, s.Options), append(b, o.Options)
+	}
+	return strings.Join(a, " "), strings.Join(b, " ")
 }
 
 // lane is how far one source partition has been copied.
@@ -136,7 +154,8 @@ func (c *Checkpoint) load() error {
 	case s.Version != checkpointVersion:
 		return fmt.Errorf("%s has version %d; this release reads %d", c.path, s.Version, checkpointVersion)
 	case s.Spec != c.s.Spec:
-		return fmt.Errorf("%w: %s is of %+v, this replay is %+v", ErrOther, c.path, s.Spec, c.s.Spec)
+		was, is := s.Spec.differences(c.s.Spec)
+		return fmt.Errorf("%w: %s is of one with %s, this one has %s", ErrOther, c.path, was, is)
 	}
 	c.s, c.Resumed = s, true
 	return nil

@@ -34,7 +34,7 @@ type direct struct {
 }
 
 // FromStores reads the tiered part of a topic from catalog and bucket, and writes to neither. Catalog and bucket stay the
-// caller's. ErrNoTopic; tiering.ErrOtherCluster if the bucket is not the catalog's.
+// caller's. ErrNoTopic, ErrNoBucket; tiering.ErrOtherCluster if the bucket is not the catalog's.
 func FromStores(ctx context.Context, cat DirectCatalog, bucket objstore.Store, topic string, log *slog.Logger) (Source, error) {
 	row, err := cat.Cluster(ctx)
 	if err != nil {
@@ -64,12 +64,13 @@ func FromStores(ctx context.Context, cat DirectCatalog, bucket objstore.Store, t
 	d.tier, err = tiering.Open(ctx, tiering.Options{
 		Store:   objstore.NewLimiter(objstore.LimiterOptions{}).For(objstore.ColdRead, readOnly{bucket}),
 		Catalog: cat, Cache: d.cache, Cluster: row.ID, Generation: row.Generation, Logger: log,
+		Holds: true, // what there is to replay has been written to it: an empty bucket is the wrong one
 	})
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	if !d.tier.Ready() {
-		return nil, errors.Join(errors.New("the bucket cannot be read, or holds no cluster.json of this cluster"), d.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrNoBucket, d.tier.Trouble()), d.Close())
 	}
 	return d, nil
 }

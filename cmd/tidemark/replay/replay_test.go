@@ -121,8 +121,7 @@ func TestLinesGoOnWhereTheCheckpointIs(t *testing.T) {
 	dir := t.TempDir()
 	out, path := filepath.Join(dir, "out"), filepath.Join(dir, "cp")
 	run := func(blocks int) error {
-		target, err := ToLines(out, &Filter{})
-		require.NoError(t, err)
+		target := ToLines(out, &Filter{})
 		defer target.Close()
 		cp, err := OpenCheckpoint(path, Spec{Source: "t"})
 		require.NoError(t, err)
@@ -154,6 +153,24 @@ func TestLinesGoOnWhereTheCheckpointIs(t *testing.T) {
 	require.ErrorContains(t, run(100), "is there already")
 }
 
+// A range that is not there leaves no file behind, so that the command can be given again with another.
+func TestLinesOfARangeThatIsNotThereMakeNoFile(t *testing.T) {
+	l := &log{}
+	l.add(record.BuilderOptions{}, "v")
+	out := filepath.Join(t.TempDir(), "out")
+	target := ToLines(out, &Filter{})
+	cp, err := OpenCheckpoint(out+".checkpoint", Spec{Source: "t"})
+	require.NoError(t, err)
+	from := record.Offset(7)
+	_, err = Run(t.Context(), Job{Source: l, Target: target, Checkpoint: cp, Span: Span{FromOffset: &from}})
+	require.ErrorContains(t, err, "the range is not there")
+	require.NoError(t, target.Close())
+	require.NoError(t, cp.Close())
+	left, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 func TestACheckpointIsOneReplaysAndOneProcesss(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cp")
 	spec := Spec{Source: "a", Target: "b", Options: "x"}
@@ -171,8 +188,9 @@ func TestACheckpointIsOneReplaysAndOneProcesss(t *testing.T) {
 	require.True(t, c.Resumed)
 	require.Equal(t, map[int32]Range{0: {1, 5}}, c.Ranges())
 	require.NoError(t, c.Close())
-	_, err = OpenCheckpoint(path, Spec{Source: "a", Target: "b", Options: "y"})
+	_, err = OpenCheckpoint(path, Spec{Source: "c", Target: "b", Options: "y"})
 	require.ErrorIs(t, err, ErrOther)
+	require.ErrorContains(t, err, `is of one with source="a" x, this one has source="c" y`)
 
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -14,6 +14,8 @@ import (
 var (
 	// ErrNoTopic: there is no such topic.
 	ErrNoTopic = errors.New("there is no such topic")
+	// ErrNoBucket: the bucket of a direct source cannot be read, or is not there.
+	ErrNoBucket = errors.New("the bucket cannot be used")
 	// ErrGone: records of the range have been removed meanwhile, or were never there.
 	ErrGone = errors.New("the range is not there")
 )

@@ -74,28 +74,28 @@ func Bytes(plain, encoded *string) ([]byte, error) {
 type lineTarget struct {
 	filter *Filter
 	out    io.Writer
-	file   *os.File // nil for a stream, which cannot go on after a kill
+	path   string   // "" for a stream, which cannot go on after a kill
+	file   *os.File // of path, from begin on
 	cp     *Checkpoint
 }
 
 // ToStream writes NDJSON to w.
 func ToStream(w io.Writer, filter *Filter) Target { return &lineTarget{filter: filter, out: w} }
 
-// ToLines writes NDJSON to a file.
-func ToLines(path string, filter *Filter) (Target, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	return &lineTarget{filter: filter, out: f, file: f}, nil
-}
+// ToLines writes NDJSON to a file, which is made when the range is known to be there.
+func ToLines(path string, filter *Filter) Target { return &lineTarget{filter: filter, path: path} }
 
 // begin cuts off what was written after the checkpoint.
 func (t *lineTarget) begin(_ context.Context, cp *Checkpoint) error {
 	t.cp = cp
-	if t.file == nil {
+	if t.path == "" {
 		return nil
 	}
+	var err error
+	if t.file, err = os.OpenFile(t.path, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+		return err
+	}
+	t.out = t.file
 	if !cp.Resumed {
 		fi, err := t.file.Stat()
 		if err != nil {
@@ -109,7 +109,7 @@ func (t *lineTarget) begin(_ context.Context, cp *Checkpoint) error {
 	if err := cutTo(t.file, cp.s.Size); err != nil {
 		return err
 	}
-	_, err := t.file.Seek(cp.s.Size, io.SeekStart)
+	_, err = t.file.Seek(cp.s.Size, io.SeekStart)
 	return err
 }
 
