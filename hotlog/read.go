@@ -72,9 +72,13 @@ func (l *Log) readSegment(s *seg, want span) (*Section, error) {
 // cutSection finds the section's edges: by the index, then by the headers of the
 // few batches between two of its entries.
 func cutSection(s *seg, h *handle, want span) (*Section, error) {
+	ext := s.extent()
+	if last := ext.size - ext.lastPos; want.from == ext.lastBase && want.bound >= ext.next && 0 < last && last <= want.maxBytes && !s.sealed.Load() {
+		// The last append, all of it: who reads at the head needs no system call to find it.
+		return &Section{File: h.file.OS(), Pos: ext.lastPos, Len: last, First: want.from, Next: ext.next}, nil
+	}
 	w := walkers.Get().(*segment.Walker)
 	defer walkers.Put(w)
-	ext := s.extent()
 	pos, err := startOf(s, h, ext, want.from)
 	if err != nil {
 		return nil, err

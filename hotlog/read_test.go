@@ -3,12 +3,14 @@ package hotlog
 import (
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"tidemark/hotlog/segment"
 	"tidemark/record"
 )
 
@@ -54,6 +56,28 @@ func TestReadStartsAtTheBatchThatHoldsTheOffset(t *testing.T) {
 	}
 	_, err := l.Read(101, 200, 1, true)
 	require.ErrorIs(t, err, ErrOutOfRange)
+}
+
+// Whoever reads at the head asks the log where the last append lies, not the file: a header that is spoilt there is not seen.
+func TestAReadOfTheLastAppendLooksAtNoHeader(t *testing.T) {
+	o := testOptions(t)
+	l := open(t, o)
+	size := int64(len(plain(5, 0)))
+	for range 3 {
+		add(t, l, plain(5, 0))
+	}
+	f, err := os.OpenFile(logFile(o, 0, segment.LogSuffix), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(make([]byte, size), 2*size)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	s, err := l.Read(10, 15, int(size), false)
+	require.NoError(t, err)
+	require.Equal(t, []int64{2 * size, size, 10, 15}, []int64{s.Pos, s.Len, int64(s.First), int64(s.Next)})
+	s.Release()
+	_, err = l.Read(11, 15, int(size), false)
+	require.ErrorIs(t, err, record.ErrCorrupt, "from inside it the header is needed")
 }
 
 // TestH9_ReadSkipsNoHeldOffset: a batch whose records compaction took still holds
