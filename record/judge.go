@@ -161,12 +161,25 @@ var (
 
 var windows = sync.Pool{New: func() any { return new([windowSize]byte) }}
 
-// walkGated walks a client's body within the gates. One that turns out to be a long one begins anew in the narrow gate,
-// so that those who wait for it hold no decoder.
+// walkGated walks a client's body within the gates. One that turns out to be more than a gate is for begins anew in the
+// next, so that those who wait for it hold no decoder.
 func (w *walker) walkGated(body []byte) error {
 	fresh := *w
-	if limit := briefLimit(len(body)); limit < MaxUncompressed && !needsWide(body, w.h.Codec()) {
-		if err := w.walkIn(wideGate, body, limit); w.err != errBomb {
+	quick, brief := quickLimit(len(body)), briefLimit(len(body))
+	if brief < MaxUncompressed && !needsWide(body, w.h.Codec()) {
+		entered := wideGate.tryEnter()
+		if !entered && quick < brief {
+			if err := w.walkIn(quickGate, body, quick); w.err != errBomb {
+				return err
+			}
+			*w = fresh
+		}
+		if !entered {
+			if err := wideGate.enter(); err != nil {
+				return err
+			}
+		}
+		if err := w.walkInside(wideGate, body, brief); w.err != errBomb {
 			return err
 		}
 		*w = fresh
@@ -178,6 +191,11 @@ func (w *walker) walkIn(g gate, body []byte, limit int64) error {
 	if err := g.enter(); err != nil {
 		return err
 	}
+	return w.walkInside(g, body, limit)
+}
+
+// walkInside walks a body within a gate that has let it in.
+func (w *walker) walkInside(g gate, body []byte, limit int64) error {
 	defer g.leave()
 	return w.walkCompressed(body, limit)
 }

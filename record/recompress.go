@@ -36,8 +36,11 @@ func Recompress(batch []byte, s Summary, codec Codec, maxBytes int) ([]byte, err
 		maxBytes = MaxBatchSize
 	}
 	gate := wideGate
-	if s.UncompressedBytes > briefLimit(len(batch)) || needsWide(batch[HeaderSize:], s.Header.Codec()) {
+	switch wide := needsWide(batch[HeaderSize:], s.Header.Codec()); {
+	case wide || s.UncompressedBytes > briefLimit(len(batch)):
 		gate = narrowGate
+	case s.UncompressedBytes <= quickLimit(len(batch)):
+		gate = quickGate
 	}
 	if err := gate.enter(); err != nil {
 		return nil, err

@@ -115,6 +115,36 @@ func TestR20_LongBatchesTakeTurns(t *testing.T) {
 	})
 }
 
+// Small batches do not wait behind those that decompress to more, however many come.
+func TestR20_SmallBatchesDoNotWaitForBombs(t *testing.T) {
+	bomb, honest := bombOf(t, CodecGzip, 4<<20), numbered(CodecGzip, 1000, 100)
+	synctest.Test(t, func(t *testing.T) {
+		quick, wide := quickGate, wideGate
+		quickGate, wideGate = make(gate, 1), make(gate, 1)
+		defer func() { quickGate, wideGate = quick, wide }()
+		require.NoError(t, wideGate.enter())
+		done := make(chan error, 50)
+		for range cap(done) {
+			go func() {
+				_, err := Judge(bomb, produceRules)
+				done <- err
+			}()
+		}
+		synctest.Wait()
+		require.Empty(t, done)
+		judged(t, honest) // at once: the clock stands still
+		out, err := Recompress(honest, judged(t, honest), CodecSnappy, 0)
+		require.NoError(t, err)
+		judged(t, out)
+		require.Empty(t, done)
+		wideGate.leave()
+		for range cap(done) {
+			require.NoError(t, <-done)
+		}
+		require.Empty(t, quickGate)
+	})
+}
+
 // A batch is long by what it decompresses to for its size: an honest one of many megabytes does not wait for bombs.
 func TestR20_ALargeBatchIsNotALongOne(t *testing.T) {
 	value := make([]byte, 12<<20)
