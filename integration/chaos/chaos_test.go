@@ -37,7 +37,7 @@ func TestR17_BrokersAreKilledOneAfterTheOther(t *testing.T) {
 	c.create("kills", 4, tiers...)
 	w := c.work("kills", 4, usual)
 	w.flows(recovery, "a healthy cluster takes records")
-	c.during(3 * time.Second) // leaders are spread
+	c.spread("kills")
 	var silences, backs []time.Duration
 	for end := time.Now().Add(span); time.Now().Before(end); {
 		next := time.Now().Add(5 * time.Second)

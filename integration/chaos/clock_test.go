@@ -78,10 +78,8 @@ func TestH16_TheClocksJumpApart(t *testing.T) {
 	w.flows(recovery, "a healthy cluster takes records")
 	say()
 	expired("records expire while the clocks agree")
-	c.during(5 * time.Second) // leaders are spread
-	c.until(recovery, "all replicas are in sync", func() error { return c.full("clock") })
-	was, err := c.topic("clock")
-	require.NoError(t, err)
+	c.spread("clock")
+	was := c.described("clock")
 
 	for _, by := range []string{"1 hour", "-1 hour", "10 years"} {
 		c.jump(by)
@@ -95,9 +93,7 @@ func TestH16_TheClocksJumpApart(t *testing.T) {
 			return nil
 		})
 		w.flows(recovery, "produce goes on")
-		now, err := c.topic("clock")
-		require.NoError(t, err)
-		for n, p := range now {
+		for n, p := range c.described("clock") {
 			require.Equal(t, was[n].LeaderEpoch, p.LeaderEpoch, "partition %d was given another leader, %s apart", n, by)
 			require.Len(t, p.ISR, brokers, "partition %d, %s apart", n, by)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"tidemark/integration/harness"
@@ -162,11 +163,16 @@ func (c *cluster) create(topic string, partitions int32, configs ...string) {
 	for i := 0; i+1 < len(configs); i += 2 {
 		set[configs[i]] = &configs[i+1]
 	}
-	r, err := c.adm.CreateTopic(c.t.Context(), partitions, brokers, set, topic)
-	if err == nil {
-		err = r.Err
-	}
-	require.NoError(c.t, err)
+	c.make(topic, partitions, brokers, set)
+}
+
+// make makes a topic.
+func (c *cluster) make(topic string, partitions int32, replicas int16, configs map[string]*string) {
+	c.t.Helper()
+	harness.Change(c.t, "create "+topic, kerr.TopicAlreadyExists, func() error {
+		r, err := c.adm.CreateTopic(c.t.Context(), partitions, replicas, configs, topic)
+		return errors.Join(err, r.Err)
+	})
 }
 
 // tend starts what has ended by itself.
@@ -231,7 +237,7 @@ func (c *cluster) heal() {
 
 // topic asks for a topic's partitions.
 func (c *cluster) topic(topic string) (kadm.PartitionDetails, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 15*time.Second)
 	defer cancel()
 	all, err := c.adm.ListTopics(ctx, topic)
 	if err != nil {
@@ -241,11 +247,21 @@ func (c *cluster) topic(topic string) (kadm.PartitionDetails, error) {
 	return d.Partitions, d.Err
 }
 
+// described waits until a topic's partitions are told.
+func (c *cluster) described(topic string) (ps kadm.PartitionDetails) {
+	c.t.Helper()
+	c.until(recovery, "the topic is described", func() (err error) {
+		ps, err = c.topic(topic)
+		return err
+	})
+	return ps
+}
+
 // leader waits for a partition's leader.
 func (c *cluster) leader(topic string, partition int32) *member {
 	c.t.Helper()
 	var id int32
-	c.until(30*time.Second, "a leader", func() error {
+	c.until(recovery, "a leader", func() error {
 		ps, err := c.topic(topic)
 		if err != nil {
 			return err
@@ -270,6 +286,24 @@ func (c *cluster) full(topic string) error {
 		}
 	}
 	return nil
+}
+
+// spread waits until every replica of a topic is in sync and leaders are where the balancer leaves them: with the first
+// replica of each partition.
+func (c *cluster) spread(topic string) {
+	c.t.Helper()
+	c.until(recovery, "all replicas are in sync and leaders are spread", func() error {
+		if err := c.full(topic); err != nil {
+			return err
+		}
+		ps, err := c.topic(topic)
+		for _, p := range ps.Sorted() {
+			if err == nil && p.Leader != p.Replicas[0] {
+				err = fmt.Errorf("%s/%d: leader %d of %v", topic, p.Partition, p.Leader, p.Replicas)
+			}
+		}
+		return err
+	})
 }
 
 // inSync says whether a broker is in sync wherever it is a replica.

@@ -36,6 +36,15 @@ func TestR17_SilenceOfClientsWithTheirDefaults(t *testing.T) {
 	kills, partitions := many(t, "TIDEMARK_CHAOS_DEFAULT_KILLS", 2), int32(4)
 	c := startCluster(t, options{})
 	c.create("defaults", partitions, tiers...)
+	for _, m := range c.members { // by default a client gives a topic up that a broker has not heard of
+		c.until(recovery, "every broker knows the topic", func() error {
+			ps, err := c.topicOf(m, "defaults")
+			if err == nil && len(ps) != int(partitions) {
+				err = fmt.Errorf("broker %d knows %d partitions", m.id, len(ps))
+			}
+			return err
+		})
+	}
 	clients := []defaultClient{c.franz("defaults", partitions), c.java("defaults", partitions)}
 	flows := func() {
 		t.Helper()

@@ -20,7 +20,7 @@ type position struct {
 
 // commit makes a commit by whoever coordinates now.
 func (p position) commit(at int64) error {
-	ctx, cancel := context.WithTimeout(p.c.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(p.c.t.Context(), 15*time.Second)
 	defer cancel()
 	os := kadm.Offsets{}
 	os.AddOffset(p.topic, 0, at, -1)
@@ -51,7 +51,7 @@ func (p position) commitPast(old *member, at int64) error {
 func (p position) stands(want int64) {
 	p.c.t.Helper()
 	p.c.until(recovery, "the offset is read", func() error {
-		ctx, cancel := context.WithTimeout(p.c.t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(p.c.t.Context(), 15*time.Second)
 		defer cancel()
 		got, err := p.c.adm.FetchOffsets(ctx, p.group)
 		if err != nil {

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -126,17 +127,22 @@ func (c *cluster) backAgain(topic string, partitions int32, had []string) {
 // agree lets objects be removed again, at the first broker that asks for it.
 func (c *cluster) agree() {
 	c.t.Helper()
-	for _, m := range c.members {
-		_, body, err := m.Get("/readyz")
-		require.NoError(c.t, err)
-		if !strings.Contains(body, "agree-rewound") {
-			continue
+	var asks *member
+	c.until(recovery, "a broker has seen that the catalog lost commits", func() error {
+		for _, m := range c.members {
+			_, body, err := m.Get("/readyz")
+			if err != nil {
+				return err
+			}
+			if strings.Contains(body, "agree-rewound") {
+				asks = m
+				return nil
+			}
 		}
-		out, diag, code := m.Tool("tier", "gc", "--agree-rewound")
-		require.Zero(c.t, code, "%s%s", out, diag)
-		return
-	}
-	c.t.Fatal("no broker has seen that the catalog lost commits")
+		return errors.New("none says so")
+	})
+	out, diag, code := asks.Tool("tier", "gc", "--agree-rewound")
+	require.Zero(c.t, code, "%s%s", out, diag)
 }
 
 // bucketIsCatalog waits until the bucket holds the objects of the topics' rows and no others.
@@ -221,8 +227,7 @@ func TestH3_PostgresLosesPublishesOnly(t *testing.T) {
 	c.create("quiet", 2, freed...)
 	w := c.work("quiet", 2, usual)
 	w.flows(recovery, "a healthy cluster takes records")
-	c.until(recovery, "all replicas are in sync", func() error { return c.full("quiet") })
-	c.during(4 * time.Second) // leaders are spread
+	c.spread("quiet")
 	c.second = c.standby()
 	c.gone("quiet", c.tieredOf("quiet", 2))
 	was := c.freedObjects("quiet", 2)

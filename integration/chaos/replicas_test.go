@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"tidemark/integration/checker"
@@ -103,20 +102,29 @@ func TestH5_AnEmptiedLastMemberWaitsForTheOperator(t *testing.T) {
 	if err == nil {
 		require.Equal(t, int32(-1), ps[0].Leader, "a partition whose last member lost its disk has no leader")
 	}
-	out, diag, code := second.Tool("topic", "elect", "last", "--accept-loss")
-	require.Zero(t, code, "%s%s", out, diag)
+	c.until(recovery, "the operator accepts the loss", func() error {
+		if out, diag, code := second.Tool("topic", "elect", "last", "--accept-loss"); code != 0 {
+			return fmt.Errorf("%s%s", out, diag)
+		}
+		return nil
+	})
 	c.until(recovery, "all replicas are in sync", func() error { return c.full("last") })
 	say(100, 120)
-	got, err := leader.Partition("last", 0)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, got.LogEnd, tiered+20, "what was tiered is there, and what came after it")
+	var end record.Offset
+	c.until(recovery, "what was tiered is there, and what came after it", func() error {
+		got, err := leader.Partition("last", 0)
+		if end = got.LogEnd; err == nil && end < tiered+20 {
+			err = fmt.Errorf("the log ends at %d, %d were tiered", end, tiered)
+		}
+		return err
+	})
 	records, err := checker.Read(t.Context(), c.seeds[0], "last", 0, 0, int64(tiered))
 	require.NoError(t, err)
 	require.Len(t, records, int(tiered))
 	for i, r := range records {
 		require.Equal(t, fmt.Sprintf("%01000d", i), string(r.Value))
 	}
-	t.Logf("50 records acknowledged, %d tiered; the log ends at %d after 20 more", tiered, got.LogEnd)
+	t.Logf("50 records acknowledged, %d tiered; the log ends at %d after 20 more", tiered, end)
 }
 
 // live says whether a broker answers its health check; it need not be ready.
@@ -135,9 +143,7 @@ func TestE13_ANewReplicaCopiesOnlyWhatIsHot(t *testing.T) {
 	c := startCluster(t, options{})
 	one := "1"
 	size, local := "65536", "131072"
-	r, err := c.adm.CreateTopic(t.Context(), 1, 1, map[string]*string{"segment.bytes": &size, "local.retention.bytes": &local, "min.insync.replicas": &one}, "long")
-	require.NoError(t, err)
-	require.NoError(t, r.Err)
+	c.make("long", 1, 1, map[string]*string{"segment.bytes": &size, "local.retention.bytes": &local, "min.insync.replicas": &one})
 	cl := c.client(kgo.DefaultProduceTopic("long"), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(16<<10))
 	filling := make([]byte, 1000)
 	segments := many(t, "TIDEMARK_CHAOS_SEGMENTS", 200)
@@ -156,11 +162,7 @@ func TestE13_ANewReplicaCopiesOnlyWhatIsHot(t *testing.T) {
 	})
 	was, err := leader.Partition("long", 0)
 	require.NoError(t, err)
-	var to kadm.AlterPartitionAssignmentsReq
-	to.Assign("long", 0, []int32{int32(leader.id), int32(c.other(leader).id), int32(c.other(c.other(leader)).id)})
-	moved, err := c.adm.AlterPartitionAssignments(t.Context(), to)
-	require.NoError(t, err)
-	require.NoError(t, moved.Error())
+	c.reassign("long", []int32{int32(leader.id), int32(c.other(leader).id), int32(c.other(c.other(leader)).id)})
 	took := c.until(recovery, "three replicas are in sync", func() error {
 		ps, err := c.topic("long")
 		if err == nil && len(ps[0].ISR) != 3 {

@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,8 @@ type probe struct {
 	m    *member
 	acks int // answers that said yes
 	told map[string]int
+
+	tries atomic.Int64 // requests that have come to their end
 }
 
 const probeID = 1000
@@ -55,8 +59,10 @@ func (p *probe) run(ctx context.Context) {
 			_ = conn.Close()
 			conn = nil
 			p.told[err.Error()]++
+			p.tries.Add(1)
 			continue
 		}
+		p.tries.Add(1)
 		rp := resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0]
 		if err := kerr.ErrorForCode(rp.ErrorCode); err != nil {
 			p.told[err.Error()]++
@@ -102,6 +108,12 @@ func TestH17_ALeaderCutOffWithItsClientsAcknowledgesNothing(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); p.run(ctx) }()
 	c.during(6 * time.Second)
+	c.until(recovery, "the probe is answered, or hears nothing", func() error {
+		if p.tries.Load() == 0 {
+			return errors.New("it has not been")
+		}
+		return nil
+	})
 	stop()
 	<-done
 	require.Zero(t, p.acks, "the old leader acknowledged records")
@@ -114,14 +126,14 @@ func TestH17_ALeaderCutOffWithItsClientsAcknowledgesNothing(t *testing.T) {
 
 // topicOf asks one broker for a topic's partitions, past the proxies.
 func (c *cluster) topicOf(m *member, topic string) (kadm.PartitionDetails, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 15*time.Second)
 	defer cancel()
 	conn, err := rawclient.Dial(ctx, m.Kafka)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	conn.Timeout = 3 * time.Second
+	conn.Timeout = 15 * time.Second
 	req := kmsg.NewPtrMetadataRequest()
 	req.Version = 9
 	rt := kmsg.NewMetadataRequestTopic()
@@ -148,7 +160,7 @@ func TestK3_ProduceAndFetchGoOnWithoutPostgres(t *testing.T) {
 	l.members = 0 // commits wait for Postgres
 	w := c.work("without", 4, l)
 	w.flows(recovery, "a healthy cluster takes records")
-	c.during(3 * time.Second) // leaders are spread
+	c.spread("without")
 	c.postgres.Kill(t)
 	w.h.Silence(time.Now())
 	for end := time.Now().Add(outage); time.Now().Before(end); {

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -30,9 +31,7 @@ func TestKIP73_AnAddedReplicaIsThrottled(t *testing.T) {
 func (c *cluster) throttledMove(t *testing.T, side string) {
 	topic := "moved-" + side
 	no := "false"
-	r, err := c.adm.CreateTopic(t.Context(), 1, 2, map[string]*string{"remote.storage.enable": &no}, topic)
-	require.NoError(t, err)
-	require.NoError(t, r.Err)
+	c.make(topic, 1, 2, map[string]*string{"remote.storage.enable": &no})
 	cl := c.client(kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	produce := func(records int) {
 		for range records {
@@ -46,8 +45,7 @@ func (c *cluster) throttledMove(t *testing.T, side string) {
 	}
 	produce(12 << 20 / (16 << 10))
 	leader := c.leader(topic, 0)
-	ps, err := c.topic(topic)
-	require.NoError(t, err)
+	ps := c.described(topic)
 	var added *member
 	to := []int32{int32(leader.id)}
 	for _, m := range c.members {
@@ -62,11 +60,7 @@ func (c *cluster) throttledMove(t *testing.T, side string) {
 
 	copied := func() float64 { return added.Metric("tidemark_replication_fetched_bytes_total") }
 	before, began := copied(), time.Now()
-	var move kadm.AlterPartitionAssignmentsReq
-	move.Assign(topic, 0, append(to, int32(added.id)))
-	moved, err := c.adm.AlterPartitionAssignments(t.Context(), move)
-	require.NoError(t, err)
-	require.NoError(t, moved.Error())
+	c.reassign(topic, append(to, int32(added.id)))
 	within := func() float64 {
 		got := copied() - before
 		allowed := throttleRate*time.Since(began).Seconds() + throttleBurst
@@ -90,22 +84,39 @@ func (c *cluster) throttledMove(t *testing.T, side string) {
 	c.alterTopic(t, topic, kadm.AlterConfig{Op: kadm.DeleteConfig, Name: side + ".replication.throttled.replicas"})
 }
 
+// reassign gives partition 0 of a topic other replicas.
+func (c *cluster) reassign(topic string, replicas []int32) {
+	c.t.Helper()
+	var to kadm.AlterPartitionAssignmentsReq
+	to.Assign(topic, 0, replicas)
+	c.until(recovery, "the reassignment begins", func() error {
+		moved, err := c.adm.AlterPartitionAssignments(c.t.Context(), to)
+		return errors.Join(err, moved.Error())
+	})
+}
+
 // alterRates changes a setting of every broker while it runs.
 func (c *cluster) alterRates(t *testing.T, change kadm.AlterConfig) {
 	t.Helper()
-	all, err := c.adm.AlterBrokerConfigs(t.Context(), []kadm.AlterConfig{change}, 1, 2, 3)
-	require.NoError(t, err)
-	require.Len(t, all, brokers)
-	for _, r := range all {
-		require.NoError(t, r.Err, "broker %s", r.Name)
-	}
+	c.until(recovery, change.Name+" is set", func() error {
+		all, err := c.adm.AlterBrokerConfigs(t.Context(), []kadm.AlterConfig{change}, 1, 2, 3)
+		for _, r := range all {
+			err = errors.Join(err, r.Err)
+		}
+		if err == nil && len(all) != brokers {
+			err = fmt.Errorf("%d brokers answered", len(all))
+		}
+		return err
+	})
 }
 
 func (c *cluster) alterTopic(t *testing.T, topic string, change kadm.AlterConfig) {
 	t.Helper()
-	all, err := c.adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{change}, topic)
-	require.NoError(t, err)
-	for _, r := range all {
-		require.NoError(t, r.Err, "topic %s", r.Name)
-	}
+	c.until(recovery, change.Name+" is set", func() error {
+		all, err := c.adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{change}, topic)
+		for _, r := range all {
+			err = errors.Join(err, r.Err)
+		}
+		return err
+	})
 }

@@ -214,7 +214,7 @@ func (w *workload) end() {
 }
 
 // recovery is how long everything may take to be well again after the last fault.
-const recovery = 60 * time.Second
+const recovery = 3 * time.Minute
 
 // flush waits until all that was sent is acknowledged.
 func (w *workload) flush() {
@@ -230,7 +230,7 @@ func (w *workload) ends() map[int32]int64 {
 	w.t.Helper()
 	out := map[int32]int64{}
 	w.c.until(recovery, "the end offsets", func() error {
-		ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(w.t.Context(), 15*time.Second)
 		defer cancel()
 		ends, err := w.c.adm.ListEndOffsets(ctx, w.topic)
 		if err == nil {
