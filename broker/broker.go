@@ -115,7 +115,7 @@ func (b *Broker) listen(ctx context.Context) error {
 	n := b.opts.Config.Network
 	wo := wire.Options{
 		MaxRequestBytes: int(n.MaxRequestBytes), ProduceBytes: max(int64(n.ProduceMemory), int64(n.MaxRequestBytes)),
-		OtherBytes: int64(n.RequestMemory), MaxConnections: n.MaxConnections,
+		OtherBytes: int64(n.RequestMemory), AnswerBytes: int64(n.AnswerMemory), MaxConnections: n.MaxConnections,
 		MaxConnectionsPerAddress: n.MaxConnectionsPerIP, SendBuffer: int(n.SendBuffer), MaxInFlight: n.MaxInFlight, IdleTimeout: n.ConnectionIdle,
 		ShutdownTimeout: b.opts.Config.Broker.ShutdownTimeout / 3, Reads: b.files,
 		Log: b.log.With("part", "wire"), Metrics: wire.NewMetrics(b.opts.Registry),

@@ -49,7 +49,7 @@ func (c Config) check(before Faults) Faults {
 	c.checkNetwork(fault)
 	if budgets := c.memoryBudgets(); c.Broker.Memory > 0 && c.Broker.Memory < budgets {
 		fault("TIDEMARK_MEMORY", c.Broker.Memory.String(), fmt.Sprintf("below the %v that other variables let be used", budgets),
-			"make it larger, or TIDEMARK_PRODUCE_MEMORY, TIDEMARK_REQUEST_MEMORY, TIDEMARK_TAIL_CACHE_BYTES, TIDEMARK_GROUP_MEMORY or TIDEMARK_COMPACTION_MEMORY smaller")
+			"make it larger, or TIDEMARK_PRODUCE_MEMORY, TIDEMARK_REQUEST_MEMORY, TIDEMARK_ANSWER_MEMORY, TIDEMARK_TAIL_CACHE_BYTES, TIDEMARK_GROUP_MEMORY or TIDEMARK_COMPACTION_MEMORY smaller")
 	}
 	if c.Set["TIDEMARK_BROKER_ID"] && c.Broker.ID < 0 {
 		fault("TIDEMARK_BROKER_ID", strconv.Itoa(int(c.Broker.ID)), "negative", "write 0 or more")
@@ -71,7 +71,7 @@ func (c Config) check(before Faults) Faults {
 
 // memoryBudgets is what the largest users of memory may hold together.
 func (c Config) memoryBudgets() Bytes {
-	return c.Network.ProduceMemory + c.Network.RequestMemory + c.Tier.TailCacheBytes + c.Groups.GroupMemory + Bytes(c.Tier.CompactionWorkers)*c.Tier.CompactionMemory
+	return c.Network.ProduceMemory + c.Network.RequestMemory + c.Network.AnswerMemory + c.Tier.TailCacheBytes + c.Groups.GroupMemory + Bytes(c.Tier.CompactionWorkers)*c.Tier.CompactionMemory
 }
 
 func (c Config) checkStores(fault func(variable, value, problem, remedy string)) {

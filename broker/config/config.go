@@ -50,6 +50,7 @@ type Network struct {
 	MaxRequestBytes     Bytes         `env:"MAX_REQUEST_BYTES" envDefault:"100MiB" min:"1KiB" max:"1GiB" doc:"Largest request that is read."`
 	ProduceMemory       Bytes         `env:"PRODUCE_MEMORY" envDefault:"256MiB" min:"1KiB" max:"1TiB" doc:"Memory for the produce requests of all connections together; further ones wait unread."`
 	RequestMemory       Bytes         `env:"REQUEST_MEMORY" envDefault:"64MiB" min:"16MiB" max:"1TiB" doc:"Memory for all other requests together."`
+	AnswerMemory        Bytes         `env:"ANSWER_MEMORY" envDefault:"64MiB" min:"4MiB" max:"1TiB" doc:"Memory for the large answers of all connections together, those of produce and fetch not counted; further ones wait, and clients that do not read theirs are cut off for them. One that is larger than three quarters of it is made alone."`
 	SendBuffer          Bytes         `env:"SEND_BUFFER" envDefault:"100KiB" min:"0" max:"1GiB" doc:"Send buffer of each connection, as Kafka's. A small one costs less CPU; far clients need bandwidth times round trip. 0: the system sizes it by need."`
 	FetchMaxBytes       Bytes         `env:"FETCH_MAX_BYTES" envDefault:"55MiB" min:"1KiB" max:"1GiB" doc:"Largest fetch answer, whatever the client asks for (one whole batch may exceed it)."`
 	FetchSessions       int           `env:"FETCH_SESSIONS" envDefault:"1000" min:"0" max:"1000000" doc:"Incremental fetch sessions that are remembered (KIP-227); clients without one send whole requests."`

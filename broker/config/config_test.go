@@ -112,9 +112,9 @@ func TestMemoryHoldsTheBudgets(t *testing.T) {
 	_, err := Load(cluster("TIDEMARK_MEMORY=400MiB"))
 	require.ErrorContains(t, err, "TIDEMARK_MEMORY")
 	require.ErrorContains(t, err, "TIDEMARK_PRODUCE_MEMORY")
-	c, err := Load(cluster("TIDEMARK_MEMORY=400MiB", "TIDEMARK_PRODUCE_MEMORY=100MiB"))
+	c, err := Load(cluster("TIDEMARK_MEMORY=480MiB", "TIDEMARK_PRODUCE_MEMORY=100MiB"))
 	require.NoError(t, err)
-	require.Equal(t, Bytes(400<<20), c.Broker.Memory)
+	require.Equal(t, Bytes(480<<20), c.Broker.Memory)
 }
 
 func TestTopicDefaultsReachTopics(t *testing.T) {

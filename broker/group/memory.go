@@ -1,10 +1,16 @@
 package group
 
+import "tidemark/catalog"
+
 // What things cost beside their bytes, roughly: maps, structs and the strings of ids.
 const (
 	groupOverhead   = 1024
 	memberOverhead  = 1024
 	pendingOverhead = 256
+	// fetchedOverhead is what an offset costs in an answer.
+	fetchedOverhead = 256
+	// unreadOffsets stands for what a group holds whose offsets are not in memory.
+	unreadOffsets = 1 << 20
 )
 
 // entrySize is what a group without members costs.
@@ -72,4 +78,50 @@ func (c *Coordinator) recount(e *entry, reserved int64) {
 func (c *Coordinator) uncount(e *entry) {
 	c.opts.Metrics.memory.Set(float64(c.held.Add(-e.counted)))
 	e.counted = 0
+}
+
+// Count is the number of groups in memory.
+func (c *Coordinator) Count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.groups)
+}
+
+// Bytes is about the memory of one group's members, 0 for a group that is not in memory.
+func (c *Coordinator) Bytes(group string) (n int) {
+	c.peek(group, func(e *entry) { n = int(e.counted) })
+	return n
+}
+
+// OffsetBytes is about the memory of an answer with all offsets of a group.
+func (c *Coordinator) OffsetBytes(group string) int {
+	n := unreadOffsets
+	c.peek(group, func(e *entry) {
+		if e.cache.state == loaded {
+			n = offsetBytes(e.cache.rows)
+		}
+	})
+	return n
+}
+
+func offsetBytes(rows map[catalog.PartitionID]catalog.CommittedOffset) (n int) {
+	for _, r := range rows {
+		n += fetchedOverhead + len(r.Metadata)
+	}
+	return n
+}
+
+// peek looks at a group that is in memory, under its lock, and is no use of it.
+func (c *Coordinator) peek(group string, look func(*entry)) {
+	c.mu.Lock()
+	e := c.groups[group]
+	c.mu.Unlock()
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.gone {
+		look(e)
+	}
 }

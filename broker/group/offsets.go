@@ -284,13 +284,15 @@ func (c *Coordinator) FetchOffsets(req FetchRequest, done func(FetchResponse)) {
 	})
 }
 
-// fetched is called under e.mu.
+// fetched is called under e.mu. A partition that is asked for again is answered once: its text may be a thousand times as
+// long as its number.
 func (c *Coordinator) fetched(e *entry, req FetchRequest, code Code) FetchResponse {
 	resp := FetchResponse{Code: code}
 	if req.All && code == OK {
 		resp.Topics = c.fetchedAll(e)
 		return resp
 	}
+	seen := map[catalog.PartitionID]bool{}
 	for _, t := range req.Topics {
 		out := FetchedTopic{Name: t.Name, ID: t.ID}
 		topicCode := code
@@ -304,7 +306,12 @@ func (c *Coordinator) fetched(e *entry, req FetchRequest, code Code) FetchRespon
 		for _, p := range t.Partitions {
 			fp := FetchedPartition{Partition: p, Offset: -1, LeaderEpoch: record.NoEpoch, Code: topicCode}
 			if topicCode == OK {
-				if row, ok := e.cache.rows[catalog.PartitionID{Topic: out.ID, Partition: p}]; ok {
+				id := catalog.PartitionID{Topic: out.ID, Partition: p}
+				if seen[id] {
+					continue
+				}
+				seen[id] = true
+				if row, ok := e.cache.rows[id]; ok {
 					fp = fetchedRow(row)
 				}
 			}

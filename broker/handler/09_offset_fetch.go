@@ -29,9 +29,10 @@ func beginOffsetFetch(h *Handlers, _ context.Context, _ *wire.Conn, req *wire.Re
 		})
 		return all.reply()
 	}
-	resp.Groups = make([]kmsg.OffsetFetchResponseGroup, len(r.Groups))
-	all := newGather(len(r.Groups), resp)
-	for i, g := range r.Groups {
+	groups := once(r.Groups, func(g kmsg.OffsetFetchRequestGroup) string { return g.Group })
+	resp.Groups = make([]kmsg.OffsetFetchResponseGroup, len(groups))
+	all := newGather(len(groups), resp)
+	for i, g := range groups {
 		ask := group.FetchRequest{Group: g.Group, All: g.Topics == nil}
 		for _, t := range g.Topics {
 			ask.Topics = append(ask.Topics, group.TopicPartitions{Name: t.Topic, ID: t.TopicID, Partitions: t.Partitions})

@@ -14,9 +14,10 @@ import (
 func beginDescribeGroups(h *Handlers, _ context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.DescribeGroupsRequest)
 	resp := r.ResponseKind().(*kmsg.DescribeGroupsResponse)
-	resp.Groups = make([]kmsg.DescribeGroupsResponseGroup, len(r.Groups))
-	all := newGather(len(r.Groups), resp)
-	for i, name := range r.Groups {
+	groups := once(r.Groups, func(g string) string { return g })
+	resp.Groups = make([]kmsg.DescribeGroupsResponseGroup, len(groups))
+	all := newGather(len(groups), resp)
+	for i, name := range groups {
 		h.Groups.Describe(name, func(d group.Description) {
 			resp.Groups[i] = describedGroup(r, d)
 			all.done()

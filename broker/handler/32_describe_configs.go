@@ -16,7 +16,13 @@ import (
 func beginDescribeConfigs(h *Handlers, _ context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.DescribeConfigsRequest)
 	resp := r.ResponseKind().(*kmsg.DescribeConfigsResponse)
-	for _, res := range r.Resources {
+	type resource struct {
+		kind kmsg.ConfigResourceType
+		name string
+	}
+	for _, res := range once(r.Resources, func(r kmsg.DescribeConfigsRequestResource) resource {
+		return resource{r.ResourceType, r.ResourceName}
+	}) {
 		e := kmsg.NewDescribeConfigsResponseResource()
 		e.ResourceType, e.ResourceName = res.ResourceType, res.ResourceName
 		entries, err := h.describe(res.ResourceType, res.ResourceName)

@@ -14,10 +14,10 @@ import (
 func beginDescribeProducers(h *Handlers, _ context.Context, _ *wire.Conn, req *wire.Request) wire.Reply {
 	r := req.Body.(*kmsg.DescribeProducersRequest)
 	resp := r.ResponseKind().(*kmsg.DescribeProducersResponse)
-	for _, t := range r.Topics {
+	for _, t := range once(r.Topics, func(t kmsg.DescribeProducersRequestTopic) string { return t.Topic }) {
 		rt := kmsg.NewDescribeProducersResponseTopic()
 		rt.Topic = t.Topic
-		for _, n := range t.Partitions {
+		for _, n := range once(t.Partitions, func(n int32) int32 { return n }) {
 			rt.Partitions = append(rt.Partitions, h.producersOf(t.Topic, n))
 		}
 		resp.Topics = append(resp.Topics, rt)

@@ -29,7 +29,7 @@ func beginListConfigResources(h *Handlers, _ context.Context, _ *wire.Conn, req 
 		e.Type, e.Name = int8(kind), name
 		resp.ConfigResources = append(resp.ConfigResources, e)
 	}
-	for _, t := range types {
+	for _, t := range once(types, func(t int8) int8 { return t }) {
 		switch kind := kmsg.ConfigResourceType(t); kind {
 		case kmsg.ConfigResourceTypeTopic:
 			for _, t := range im.Topics() {

@@ -61,6 +61,17 @@ func (im *Image) Topics() []*Topic {
 	return ts
 }
 
+// TopicCount is the number of live topics.
+func (im *Image) TopicCount() int { return len(im.byName) }
+
+// PartitionCount is the number of their partitions.
+func (im *Image) PartitionCount() (n int) {
+	for _, t := range im.byName {
+		n += len(t.Partitions)
+	}
+	return n
+}
+
 // Brokers lists the live brokers by id.
 func (im *Image) Brokers() []catalog.Broker {
 	var bs []catalog.Broker

@@ -14,6 +14,8 @@ import (
 type Budget struct {
 	size  int64
 	spare int64 // the largest frame; set before use
+	// smallFirst lets those that have not begun go in the order of what they take; set before use.
+	smallFirst bool
 
 	mu             sync.Mutex
 	used           int64
@@ -56,6 +58,9 @@ func (h *hold) take(ctx context.Context, n int) error {
 		place = queue.PushFront(w) // those before it wait for it
 	} else {
 		place = queue.PushBack(w)
+		for b.smallFirst && place.Prev() != nil && place.Prev().Value.(*want).bytes > w.bytes {
+			queue.MoveBefore(place, place.Prev())
+		}
 	}
 	b.pumpLocked()
 	b.mu.Unlock()

@@ -42,6 +42,8 @@ type Conn struct {
 	slots chan slot
 	// others holds one entry for each begun request that maxOthers bounds, until it is answered.
 	others chan struct{}
+	// drained tells the reader that all it has begun is answered; inFlight says whether it still is.
+	drained chan struct{}
 	// active is when bytes last moved, as time since the connection began.
 	active   atomic.Int64
 	inFlight atomic.Int64
@@ -59,7 +61,8 @@ type Conn struct {
 type slot struct {
 	reply    Reply
 	key      int
-	other    bool // it has an entry in others
+	other    bool  // it has an entry in others
+	held     *hold // what it takes of the bytes for large answers, or nil
 	corr     int32
 	flexible bool
 	began    time.Time
@@ -94,13 +97,12 @@ func (c *Conn) serve(ctx context.Context, h Handler) {
 	stopWake := context.AfterFunc(ctx, func() { _ = c.nc.SetReadDeadline(time.Unix(1, 0)) })
 	defer stopWake()
 
-	c.others = make(chan struct{}, maxOthers)
+	c.others, c.drained = make(chan struct{}, maxOthers), make(chan struct{}, 1)
 	writerDone := make(chan struct{})
 	go func() {
 		defer close(writerDone)
-		if err := c.write(); err != nil {
+		if err := c.write(cancel); err != nil {
 			c.report(err)
-			cancel()
 		}
 		c.kill()
 	}()
@@ -197,12 +199,26 @@ func (c *Conn) begin(ctx context.Context, h Handler, frame *[]byte, held *hold) 
 	key := m.slot(req.Key)
 	m.requests[key].Inc()
 	m.bytesIn.Add(float64(size + 4))
+	var answer *hold
+	kept := false
+	defer func() {
+		if !kept {
+			answer.release()
+		}
+	}()
+	if ok && isOther(req.Key) {
+		if answer, err = c.beginAnswer(ctx, h.AnswerSize(req)); err != nil {
+			req.Release()
+			return slot{}, err
+		}
+	}
 	reply := c.handle(ctx, h, req, ok)
 	if reply.kind == replyClose {
 		return slot{}, faultf(reasonHandler, "%s v%d: %s", kmsg.NameForKey(req.Key), req.Version, reply.reason)
 	}
 	c.inFlight.Add(1)
-	return slot{reply: reply, key: key, other: isOther(req.Key), corr: req.CorrelationID, flexible: req.flexible, began: began}, nil
+	kept = true
+	return slot{reply: reply, key: key, other: isOther(req.Key), held: answer, corr: req.CorrelationID, flexible: req.flexible, began: began}, nil
 }
 
 // handle gives the request to the handler. What it does not keep goes back to the budget, after a panic too.

@@ -19,7 +19,8 @@
 // else from separate budgets, so a follower's fetch never waits behind the
 // produce that waits for it. The buffer goes back when Handle returns, which
 // for a produce is when its append is done; a handler that needs the bytes
-// longer says Retain. Answers that wait hold no request bytes.
+// longer says Retain. Answers that wait hold no request bytes; large ones take
+// from a budget of their own (answers.go) before they are begun.
 //
 // Invariants:
 //   - every accepted request gets exactly one slot in its connection's queue,

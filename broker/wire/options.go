@@ -46,6 +46,10 @@ type Options struct {
 	// held at once by all connections (256 MiB and 64 MiB). Decoding large
 	// frames takes from a second budget of OtherBytes.
 	ProduceBytes, OtherBytes int64
+	// AnswerBytes is what the answers of all connections to everything but
+	// Produce and Fetch may hold, those of some KiB not counted (64 MiB). One
+	// that is larger than three quarters of it is built alone.
+	AnswerBytes int64
 
 	// MaxConnections and MaxConnectionsPerAddress bound open sockets (10 000
 	// and 10 000); more are closed as soon as they are accepted.
@@ -108,6 +112,9 @@ func (o Options) withDefaults() Options {
 	if o.OtherBytes == 0 {
 		o.OtherBytes = max(64<<20, int64(o.MaxOtherRequestBytes))
 	}
+	if o.AnswerBytes == 0 {
+		o.AnswerBytes = 64 << 20
+	}
 	setTime(&o.FirstRequestTimeout, time.Minute)
 	setTime(&o.IdleTimeout, 10*time.Minute)
 	setTime(&o.ReadTimeout, 30*time.Second)
@@ -149,6 +156,7 @@ func (o Options) Validate() error {
 	fault(o.MaxOtherRequestBytes < minFrame, "MaxOtherRequestBytes %d is below a request header", o.MaxOtherRequestBytes)
 	fault(o.ProduceBytes < int64(o.MaxRequestBytes), "ProduceBytes %d is below MaxRequestBytes %d", o.ProduceBytes, o.MaxRequestBytes)
 	fault(o.OtherBytes < int64(o.MaxOtherRequestBytes), "OtherBytes %d is below MaxOtherRequestBytes %d", o.OtherBytes, o.MaxOtherRequestBytes)
+	fault(o.AnswerBytes < freeAnswer, "AnswerBytes is %d", o.AnswerBytes)
 	fault(o.MaxConnections < 1, "MaxConnections is %d", o.MaxConnections)
 	fault(o.MaxConnectionsPerAddress < 1, "MaxConnectionsPerAddress is %d", o.MaxConnectionsPerAddress)
 	fault(o.MaxInFlight < 1, "MaxInFlight is %d", o.MaxInFlight)

@@ -11,6 +11,11 @@ type Handler interface {
 	// Supports reports whether Handle takes this key and version. It must be
 	// cheap and constant.
 	Supports(key, version int16) bool
+	// AnswerSize is about how many bytes of memory the answer to a request that
+	// Supports takes may take at most, its values and its bytes together; 0
+	// where that is bounded by others or not worth counting. It is cheap and
+	// asked before Handle, of everything but Produce and Fetch.
+	AnswerSize(req *Request) int
 	// Handle begins one request. It runs on the connection's goroutine, in
 	// request order: what the request does (append, commit, group call) is
 	// done or queued in order when Handle returns. A request that must wait

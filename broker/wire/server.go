@@ -28,6 +28,7 @@ type listener struct {
 	opts           ListenerOptions
 	ln             net.Listener
 	produce, other *Budget
+	answers        answerBudget
 	decode         *Budget // for what becomes of a frame's bytes; taken while other's are held, so not the same
 }
 
@@ -40,13 +41,15 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	s := &Server{opts: opts, conns: map[*Conn]struct{}{}, perAddr: map[netip.Addr]int{}}
 	produce, other, decode := NewBudget(opts.ProduceBytes), NewBudget(opts.OtherBytes), NewBudget(opts.OtherBytes)
+	answers := newAnswerBudget(opts.AnswerBytes)
 	for _, lo := range opts.Listeners {
-		l := &listener{opts: lo, produce: produce, other: other, decode: decode}
+		l := &listener{opts: lo, produce: produce, other: other, decode: decode, answers: answers}
 		if lo.ProduceBudget != nil {
 			l.produce = lo.ProduceBudget
 		}
 		if lo.OtherBudget != nil {
 			l.other = lo.OtherBudget
+			l.answers = newAnswerBudget(opts.AnswerBytes)
 		}
 		l.produce.sparing(opts.MaxRequestBytes)
 		l.other.sparing(opts.MaxOtherRequestBytes)

@@ -19,7 +19,7 @@ func BenchmarkProduceEcho(b *testing.B) {
 			require.NoError(b, err)
 			ctx, cancel := context.WithCancel(b.Context())
 			done := make(chan error, 1)
-			go func() { done <- s.Run(ctx, scripted{echo}) }()
+			go func() { done <- s.Run(ctx, scripted{handle: echo}) }()
 			defer func() { cancel(); require.NoError(b, <-done) }()
 			c, err := rawclient.Dial(b.Context(), s.Addr("A").String())
 			require.NoError(b, err)

@@ -28,6 +28,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // Produce below 3.
 type scripted struct {
 	handle func(ctx context.Context, c *Conn, req *Request) Reply
+	size   func(req *Request) int
+}
+
+func (s scripted) AnswerSize(req *Request) int {
+	if s.size == nil {
+		return 0
+	}
+	return s.size(req)
 }
 
 func (s scripted) Supports(key, version int16) bool {
@@ -60,12 +68,17 @@ type harness struct {
 // start runs a server until the test ends and fails if it does not stop.
 func start(t *testing.T, opts Options, handle func(context.Context, *Conn, *Request) Reply) *harness {
 	t.Helper()
+	return startScripted(t, opts, scripted{handle: handle})
+}
+
+func startScripted(t *testing.T, opts Options, handler scripted) *harness {
+	t.Helper()
 	opts.Listeners = append(opts.Listeners, ListenerOptions{Name: "PLAINTEXT", Address: "127.0.0.1:0"})
 	s, err := Listen(t.Context(), opts)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx, scripted{handle}) }()
+	go func() { done <- s.Run(ctx, handler) }()
 	stop := sync.OnceFunc(func() {
 		cancel()
 		select {
@@ -271,6 +284,7 @@ func TestR20_FewLargeAnswersWaitOnAConnection(t *testing.T) {
 		return Respond(req.Body.ResponseKind())
 	})
 	c := h.dial()
+	require.NoError(t, c.Conn().(*net.TCPConn).SetReadBuffer(64<<10)) // the system's own may grow to hold an answer
 	fetch := kmsg.NewPtrFetchRequest()
 	fetch.SetVersion(12)
 	const n = 20

@@ -35,12 +35,14 @@ type Writer struct {
 	buf     []byte
 	// borrowed is buf's memory when it came from the pool and has not been outgrown.
 	borrowed *[pooled]byte
+	// slow is set while an answer is written that is counted.
+	slow *slow
 	// accepted counts all bytes taken over, to hold bodies to their Size.
 	accepted int64
 }
 
 func (w *Writer) extend() error {
-	return w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
+	return w.conn.SetWriteDeadline(time.Now().Add(w.step()))
 }
 
 // Write implements io.Writer. It keeps no reference to p.
@@ -74,7 +76,7 @@ func (w *Writer) writeAll(p []byte) error {
 			return err
 		}
 		n, err := w.conn.Write(p[:min(writeStep, len(p))])
-		if err != nil {
+		if err != nil && !w.slow.goOn(n, err, w.timeout) {
 			return err
 		}
 		p = p[n:]
