@@ -54,7 +54,7 @@ func BenchmarkProduceAndConsume(b *testing.B) {
 		}
 		return 0
 	}
-	require.Eventually(b, func() bool { return produce() == 0 }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(b, func() bool { return produce() == 0 }, time.Minute, 10*time.Millisecond)
 
 	consumer, err := rawclient.Dial(b.Context(), n.Addr)
 	require.NoError(b, err)

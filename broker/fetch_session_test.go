@@ -257,7 +257,7 @@ func TestP11_AnIdleSessionIsWokenByWhatMoves(t *testing.T) {
 			_, err := w.Send(req)
 			require.NoError(t, err)
 			other := dial(t, n)
-			require.Eventually(t, func() bool { return gauge(t, n, "tidemark_fetches_waiting") > 0 }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return gauge(t, n, "tidemark_fetches_waiting") > 0 }, time.Minute, time.Millisecond)
 			row.move(other, w)
 			resp, err := w.Recv()
 			require.NoError(t, err)
@@ -291,7 +291,10 @@ func TestR20_FetchedPartitionsAreBounded(t *testing.T) {
 	n := brokertest.Start(t, brokertest.Options{Env: []string{"TIDEMARK_FETCH_PARTITIONS=1000"}})
 	c := dial(t, n)
 	id := c.create("bounded", 1, nil)
-	inUse := func() float64 { return gauge(t, n, "tidemark_fetch_partitions") }
+	inUse := func(want float64, msg string) { // what a request has taken it may give back after its answer
+		t.Helper()
+		require.Eventually(t, func() bool { return gauge(t, n, "tidemark_fetch_partitions") == want }, time.Minute, time.Millisecond, msg)
+	}
 	whole := func(partitions int) *kmsg.FetchRequest { // of a session; all but the first do not exist
 		req := fetchRequest(17, "bounded", id, 0, 0)
 		req.MaxWaitMillis, req.SessionEpoch = 0, 0
@@ -304,7 +307,7 @@ func TestR20_FetchedPartitionsAreBounded(t *testing.T) {
 	}
 	first := ask[*kmsg.FetchResponse](c, whole(900))
 	require.NotZero(t, first.SessionID)
-	require.EqualValues(t, 900, inUse())
+	inUse(900, "of the first session")
 	none := ask[*kmsg.FetchResponse](c, whole(200))
 	require.Zero(t, none.SessionID, "no session beyond the bound")
 	require.Len(t, parts(none), 200, "and yet an answer")
@@ -313,7 +316,7 @@ func TestR20_FetchedPartitionsAreBounded(t *testing.T) {
 	grow.SessionID, grow.SessionEpoch = first.SessionID, 1
 	grow.Topics[0].Partitions = grow.Topics[0].Partitions[900:]
 	require.Equal(t, kerr.FetchSessionIDNotFound.Code, ask[*kmsg.FetchResponse](c, grow).ErrorCode)
-	require.Zero(t, inUse(), "it has ended")
+	inUse(0, "it has ended")
 
 	second := ask[*kmsg.FetchResponse](c, whole(900))
 	require.NotZero(t, second.SessionID)
@@ -324,14 +327,14 @@ func TestR20_FetchedPartitionsAreBounded(t *testing.T) {
 	}
 	resp := ask[*kmsg.FetchResponse](c, wait)
 	require.EqualValues(t, wait.MaxWaitMillis, resp.ThrottleMillis)
-	require.EqualValues(t, 900, inUse())
+	inUse(900, "of the second session")
 
 	wait.Topics[0].Partitions, wait.MaxWaitMillis = wait.Topics[0].Partitions[:10], 200
 	require.Zero(t, ask[*kmsg.FetchResponse](c, wait).ThrottleMillis, "there is room for ten")
 	end := fetchRequest(17, "", [16]byte{}, 0, 0)
 	end.Topics, end.SessionID, end.SessionEpoch = nil, second.SessionID, -1
 	ask[*kmsg.FetchResponse](c, end)
-	require.Zero(t, inUse())
+	inUse(0, "nothing is left")
 }
 
 // A client that sends its next fetch before the last one is answered is answered in turn.
@@ -343,7 +346,7 @@ func TestAFetchWaitsForItsSessionsTurn(t *testing.T) {
 	req.MaxWaitMillis = int32(time.Hour.Milliseconds())
 	_, err := w.Send(req)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return gauge(t, n, "tidemark_fetches_waiting") > 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return gauge(t, n, "tidemark_fetches_waiting") > 0 }, time.Minute, time.Millisecond)
 	w.epoch++
 	next := w.incremental(50 << 20)
 	_, err = w.Send(next)

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -22,10 +23,11 @@ type client struct {
 
 func dial(t *testing.T, n *brokertest.Node) client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := rawclient.Dial(ctx, n.Addr)
 	require.NoError(t, err)
+	c.Timeout = 2 * time.Minute
 	t.Cleanup(func() { _ = c.Close() })
 	return client{c, t}
 }
@@ -43,10 +45,12 @@ func ask[R kmsg.Response](c client, req kmsg.Request) R {
 func (c client) create(name string, partitions int32, configs map[string]string) [16]byte {
 	c.t.Helper()
 	req := kmsg.NewPtrCreateTopicsRequest()
-	req.Version, req.TimeoutMillis = 7, 10_000
+	req.Version, req.TimeoutMillis = 7, 60_000
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, -1
-	for k, v := range configs {
+	all := map[string]string{"retention.ms": "-1"} // some records are old
+	maps.Copy(all, configs)
+	for k, v := range all {
 		cfg := kmsg.NewCreateTopicsRequestTopicConfig()
 		cfg.Name, cfg.Value = k, kmsg.StringPtr(v)
 		topic.Configs = append(topic.Configs, cfg)
@@ -61,7 +65,7 @@ func (c client) create(name string, partitions int32, configs map[string]string)
 // produceRequest carries one batch for one partition.
 func produceRequest(topic string, part int32, acks int16, batch []byte) *kmsg.ProduceRequest {
 	req := kmsg.NewPtrProduceRequest()
-	req.Version, req.Acks, req.TimeoutMillis = 9, acks, 5000
+	req.Version, req.Acks, req.TimeoutMillis = 9, acks, 60_000
 	rt := kmsg.NewProduceRequestTopic()
 	rt.Topic = topic
 	rp := kmsg.NewProduceRequestTopicPartition()

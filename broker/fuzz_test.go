@@ -28,7 +28,7 @@ func FuzzRequests(f *testing.F) {
 		c, err := net.Dial("tcp", n.Addr)
 		require.NoError(t, err)
 		defer c.Close()
-		require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 		if _, err := c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)); err != nil {
 			return
 		}

@@ -105,7 +105,7 @@ func TestAStartMakesEachCallToTheCatalogAgain(t *testing.T) {
 			require.Eventually(t, func() bool { // its record then has what the next start holds against the catalog
 				row, err := n.Catalog.Partition(t.Context(), topic)
 				return err == nil && row.Tiered > 0
-			}, 20*time.Second, 10*time.Millisecond)
+			}, time.Minute, 10*time.Millisecond)
 			require.NoError(t, n.Stop())
 
 			var s *shaky

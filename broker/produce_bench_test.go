@@ -43,7 +43,7 @@ func benchmarkProduce(b *testing.B, addr string, replicas int16) {
 	require.Eventually(b, func() bool { // the leader pulls the new topic
 		resp, err := c.Do(produceRequest("bench", 0, -1, batch))
 		return err == nil && resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode == 0
-	}, 5*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	b.SetBytes(int64(len(batch)))
 	const inFlight = 5
 	b.ReportAllocs()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,7 +77,7 @@ func TestH2_BrokersRepairACatalogThatHasLostCommits(t *testing.T) {
 		epochs[p.ID] = p
 	}
 	require.Len(t, known, 5)
-	require.Eventually(t, func() bool { return seenBy(t, c, known) }, 5*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return seenBy(t, c, known) }, time.Minute, 20*time.Millisecond)
 
 	past.lose()
 	require.Eventually(t, func() bool {
@@ -90,13 +91,13 @@ func TestH2_BrokersRepairACatalogThatHasLostCommits(t *testing.T) {
 			}
 		}
 		return true
-	}, 15*time.Second, 50*time.Millisecond, "each partition is led again, under an epoch that nobody had")
+	}, time.Minute, 50*time.Millisecond, "each partition is led again, under an epoch that nobody had")
 	for _, p := range rows(t, c) {
 		require.NotEqual(t, catalog.BrokerID(victim), p.Leader)
 		require.ElementsMatch(t, epochs[p.ID].ISR, p.ISR, "the set that the brokers knew, not the one of before")
 	}
 	for _, n := range c.Live() {
-		require.Contains(t, readyBody(t, n), "agree-rewound")
+		require.Eventually(t, func() bool { return strings.Contains(readyBody(t, n), "agree-rewound") }, time.Minute, 50*time.Millisecond)
 	}
 }
 
@@ -106,7 +107,7 @@ func TestH2_ARestoredBackupIsRepairedByTheBrokersThatStart(t *testing.T) {
 	dial(t, c.Node(1)).create("before", 1, nil)
 	past := remember(t, c.DSN())
 	dial(t, c.Node(1)).create("after", 1, nil)
-	require.Eventually(t, func() bool { return holds(t, c.Node(2), "after") }, 5*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return holds(t, c.Node(2), "after") }, time.Minute, 20*time.Millisecond)
 	require.NoError(t, c.Node(1).Stop())
 	require.NoError(t, c.Node(2).Stop())
 	before := map[catalog.PartitionID]catalog.Partition{}
@@ -124,7 +125,7 @@ func TestH2_ARestoredBackupIsRepairedByTheBrokersThatStart(t *testing.T) {
 			}
 		}
 		return len(now) == 2
-	}, 15*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }
 
 // holds says whether a broker's own image has a topic.

@@ -36,7 +36,7 @@ func readyz(t *testing.T, n *brokertest.Node, text string, says bool) {
 		defer func() { _ = resp.Body.Close() }()
 		body, err := io.ReadAll(resp.Body)
 		return err == nil && resp.StatusCode == http.StatusOK && strings.Contains(string(body), text) == says
-	}, 30*time.Second, 50*time.Millisecond, "%q: %v", text, says)
+	}, time.Minute, 50*time.Millisecond, "%q: %v", text, says)
 }
 
 func TestReadyzWarnsOfABucketThatGoesAway(t *testing.T) {
@@ -109,8 +109,8 @@ func TestTierStatusNamesTheLeaderWhoDecides(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		return strings.Contains(says(leader), "no sealed segment is above the log start")
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	require.Eventually(t, func() bool {
 		return strings.Contains(says(3-leader), "broker "+string(rune('0'+leader))+" leads it and says what retention removes next: ask its HTTP address (--http), on 127.0.0.1")
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 }

@@ -50,7 +50,7 @@ type Options struct {
 	// WrapObjects and WrapCatalog put faults between the broker and its stores.
 	WrapObjects func(objstore.Store) objstore.Store
 	WrapCatalog func(catalog.Store) catalog.Store
-	// Patience is broker.Options'; brokers of a cluster have their own.
+	// Patience is broker.Options'; nil: a minute's. Brokers of a cluster have their own.
 	Patience *catalog.Patience
 	// Disk puts faults under the logs, or another machine around them.
 	Disk hotlog.DataDirOptions
@@ -65,13 +65,21 @@ func Start(t testing.TB, o Options) *Node {
 	environ := append([]string{"TIDEMARK_FREE_DELAY=100ms", "TIDEMARK_LOG_LEVEL=warn"}, o.Env...)
 	cfg, err := config.Dev(config.DevOptions{DataDir: o.Dir, Kafka: "127.0.0.1:0", HTTP: "127.0.0.1:0"}, environ)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	if o.Patience == nil {
+		o.Patience = patience(t)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	store, err := sqlite.Open(ctx, cfg.Stores.Catalog.URL().Path, sqlite.Options{})
 	require.NoError(t, err)
 	n := &Node{t: t, Dir: o.Dir, Catalog: store}
 	require.NoError(t, n.start(ctx, cfg, store, filepath.Join(o.Dir, "objects"), o))
 	return n
+}
+
+// patience is for a test machine that is shared: a call to the catalog may fail.
+func patience(t testing.TB) *catalog.Patience {
+	return catalog.NewPatience(time.Minute, slog.New(slog.NewTextHandler(t.Output(), nil)), func(error) string { return "none" })
 }
 
 // start opens and runs the node on a store, which it closes when it ends.
@@ -123,7 +131,7 @@ func (n *Node) Ended() error {
 	select {
 	case err := <-n.ended:
 		return err
-	case <-time.After(20 * time.Second):
-		return errors.New("the broker did not stop within 20 s")
+	case <-time.After(time.Minute):
+		return errors.New("the broker did not stop within a minute")
 	}
 }

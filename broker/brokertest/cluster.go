@@ -3,7 +3,6 @@ package brokertest
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -110,10 +109,10 @@ func (c *Cluster) open(id int) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	o := c.opts // a test machine is shared: a call to the catalog may fail
-	o.Patience = catalog.NewPatience(20*time.Second, slog.New(slog.NewTextHandler(c.t.Output(), nil)), func(error) string { return "none" })
+	o := c.opts
+	o.Patience = patience(c.t)
 	var store *postgres.Store
 	err = o.Patience.Await(ctx, func(ctx context.Context) (err error) {
 		store, err = postgres.Open(ctx, cfg.Stores.Catalog.Reveal(), postgres.Options{CallTimeout: 3 * time.Second})
