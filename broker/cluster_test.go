@@ -137,6 +137,34 @@ func TestLeadersAreElectedOnRequestByTheController(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond)
 }
 
+// A partition whose preferred replica is down stays with who leads it, and the administrator is told which replica is missing:
+// Kafka's controller answers PREFERRED_LEADER_NOT_AVAILABLE where others could lead.
+func TestAPreferredReplicaThatIsDownIsNamedAsTheReason(t *testing.T) {
+	c := brokertest.StartCluster(t, 3, brokertest.Options{})
+	dial(t, c.Node(1)).create("t", 3, nil)
+	require.NoError(t, c.Node(2).Stop())
+	var resp *kmsg.ElectLeadersResponse
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(c.Live(), func(n *brokertest.Node) bool {
+			req := kmsg.NewPtrElectLeadersRequest()
+			req.Version, req.TimeoutMillis = 2, 5000
+			resp = ask[*kmsg.ElectLeadersResponse](dial(t, n), req)
+			return resp.ErrorCode == 0
+		})
+	}, time.Minute, 20*time.Millisecond, "one of the others is the controller")
+	got, want := map[int32]int16{}, map[int32]int16{}
+	for _, p := range resp.Topics[0].Partitions {
+		got[p.Partition] = p.ErrorCode
+	}
+	for _, p := range rows(t, c) {
+		want[int32(p.ID.Partition)] = kerr.ElectionNotNeeded.Code
+		if p.Replicas[0] == 2 {
+			want[int32(p.ID.Partition)] = kerr.PreferredLeaderNotAvailable.Code
+		}
+	}
+	require.Equal(t, want, got)
+}
+
 // A clean stop hands over at once: nobody waits for a lease (L3).
 func TestL3_U11_ACleanStopHandsOver(t *testing.T) {
 	c := brokertest.StartCluster(t, 3, brokertest.Options{Env: []string{"TIDEMARK_BALANCE_DELAY=1h"}}) // it would hide who does not fetch

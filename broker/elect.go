@@ -37,13 +37,17 @@ func (c *controller) Elect(ctx context.Context, ids []catalog.PartitionID, accep
 	if err != nil {
 		return nil, err
 	}
+	refused := handler.ErrPreferredNotElected
+	if acceptLoss {
+		refused = handler.ErrNotElected
+	}
 	done := make(map[catalog.PartitionID]bool, len(changed))
 	for _, p := range changed {
 		done[p.ID] = true
 	}
 	for i, id := range ids {
 		if errs[i] == nil && !done[id] {
-			errs[i] = handler.ErrNotElected
+			errs[i] = refused
 		}
 	}
 	return errs, c.follower.Refresh(ctx)

@@ -61,6 +61,7 @@ var codes = []struct {
 	{ErrNotController, kerr.NotController},
 	{ErrElectionNotNeeded, kerr.ElectionNotNeeded},
 	{ErrNotElected, kerr.EligibleLeadersNotAvailable},
+	{ErrPreferredNotElected, kerr.PreferredLeaderNotAvailable},
 
 	{catalog.ErrNoMove, kerr.NoReassignmentInProgress},
 	{catalog.ErrTopicExists, kerr.TopicAlreadyExists},

@@ -55,7 +55,7 @@ type Controller interface {
 	ID() catalog.BrokerID
 	// Elect gives partitions to their preferred replicas or, where loss is accepted and nobody leads, to
 	// any live one. errs has one entry per partition: nil, ErrElectionNotNeeded, ErrNotElected,
-	// catalog.ErrUnknownTopic. ErrNotController if another broker has to be asked.
+	// ErrPreferredNotElected, catalog.ErrUnknownTopic. ErrNotController if another broker has to be asked.
 	Elect(ctx context.Context, ids []catalog.PartitionID, acceptLoss bool) (errs []error, err error)
 }
 
@@ -66,6 +66,8 @@ var (
 	ErrElectionNotNeeded = errors.New("no election is needed")
 	// ErrNotElected: no replica that may lead is live.
 	ErrNotElected = errors.New("no replica that may lead is available")
+	// ErrPreferredNotElected: the first of the replicas is not live or not in sync; who leads goes on.
+	ErrPreferredNotElected = errors.New("the preferred replica is not live or not in sync")
 )
 
 // Handlers answers requests; it is a wire.Handler.
