@@ -55,6 +55,17 @@ func startDev(t *testing.T, data string) devBroker {
 	return d
 }
 
+// An operator reads in the log which build served, where, and that it ended by itself.
+func TestTheLogSaysWhatServesAndThatItStopped(t *testing.T) {
+	d := startDev(t, filepath.Join(t.TempDir(), "data"))
+	require.Equal(t, exitDone, d.stop())
+	require.Regexp(t, `msg=serving version=.*go1.* broker=1 listeners=.*`+d.Kafka+`.* http=`+strings.TrimPrefix(d.HTTP, "http://")+` data=`, d.errs.String())
+	require.Regexp(t, `msg=stopped broker=1\n$`, d.errs.String())
+	code, out, _ := call(t, nil, "--version")
+	require.Equal(t, exitDone, code)
+	require.Regexp(t, `^tidemark version \S+ go1\.\d+`, out)
+}
+
 func TestATopicsLifeByTheToolsAgainstDev(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	d := startDev(t, data)

@@ -55,7 +55,21 @@ func (c *command) node(ctx context.Context, cfg config.Config, started func(*bro
 	if err := started(b); err != nil {
 		return err
 	}
-	return within(ctx, cfg.Broker.ShutdownTimeout, stop, b.Run)
+	log.Info("serving", "version", version(), "broker", cfg.Broker.ID, "listeners", addresses(cfg, b), "http", b.HTTPAddr(), "data", cfg.Broker.DataDir)
+	if err := within(ctx, cfg.Broker.ShutdownTimeout, stop, b.Run); err != nil {
+		return err
+	}
+	log.Info("stopped", "broker", cfg.Broker.ID)
+	return nil
+}
+
+// addresses is where clients are served, by listener.
+func addresses(cfg config.Config, b *broker.Broker) []string {
+	var at []string
+	for _, l := range cfg.Network.Listeners {
+		at = append(at, l.Name+"://"+b.Addr(l.Name))
+	}
+	return at
 }
 
 // unlessStopped is nil where a start was ended by a signal.
@@ -102,6 +116,7 @@ func (c *command) logger(cfg config.Config) (log *slog.Logger, told func()) {
 // registry holds the process's metrics.
 func registry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewBuildInfoCollector())
 	return r
 }

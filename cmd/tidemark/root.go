@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,7 @@ func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tidemark",
 		Short:         "A Kafka-compatible broker whose history lives in object storage",
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		// Runs when the arguments have been accepted.
@@ -74,6 +76,15 @@ func (c *command) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON, for scripts")
 	root.AddCommand(c.dev(), c.serve(), c.topic(), c.broker(), c.tier(), c.replay(), c.compactor(), c.config())
 	return root
+}
+
+// version is the release or the commit that this binary was built from, as Go has stamped it, and Go's own.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version + " " + info.GoVersion
 }
 
 // otherFlag names the flag that was meant where it is another command's: brokers are reached in two ways.
