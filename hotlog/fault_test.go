@@ -135,6 +135,32 @@ func TestH18_AFullDiskStarts(t *testing.T) {
 	require.Len(t, read(t, l, 20, 45), 25)
 }
 
+// A segment that could not be freed to its end is there again after a start, and so are its aborted transactions: where
+// they began is no longer known.
+func TestASegmentThatComesBackHasItsAbortedTransactions(t *testing.T) {
+	l, fs, o := faulty(t, testOptions(t))
+	add(t, l, inTxn(7, 0, 0, 2)) // 0-1
+	require.NoError(t, l.Roll(RollTime))
+	add(t, l, plain(1, 0))
+	add(t, l, marker(7, 0, record.ControlAbort)) // 3
+	require.NoError(t, l.Roll(RollTime))
+	add(t, l, plain(1, 0))
+	_, err := l.Flush()
+	require.NoError(t, err)
+	_, err = l.Free(2)
+	require.NoError(t, err)
+	fs.Fail(disktest.Fault{Op: "remove", Name: logFile(Options{}, 2, ".log"), Times: 1, Err: syscall.EIO})
+	_, err = l.Free(4)
+	require.ErrorIs(t, err, syscall.EIO)
+	kill(l)
+	o.FS = nil
+	l = open(t, o)
+	require.Equal(t, record.Offset(2), l.Bounds().LocalStart)
+	got := l.Aborted(2, 5)
+	require.Len(t, got, 1)
+	require.Equal(t, record.Offset(3), got[0].Last)
+}
+
 func TestFlushMessagesSyncsBeforeTheAnswer(t *testing.T) {
 	o := testOptions(t)
 	o.Config.FlushMessages = 1

@@ -135,15 +135,16 @@ func (l *Log) removeHeld(freed []*seg) (bytes int64, err error) {
 	return bytes, err
 }
 
-// unlinkHeld removes a segment's files, the log last: a log without indexes is
-// whole, indexes without a log are litter.
+// unlinkHeld removes a segment's files. What can be made again from the log goes before it, what cannot after it, which is
+// its aborted transactions: they may have begun in segments that are gone. What stands without a log is litter.
 func (l *Log) unlinkHeld(s *seg) error {
 	s.retire(l.files)
 	var err error
-	for _, suffix := range []string{
-		segment.SnapshotSuffix, segment.TxnSuffix, segment.TimeSuffix, segment.IndexSuffix, segment.LogSuffix,
-	} {
+	for _, suffix := range []string{segment.SnapshotSuffix, segment.TimeSuffix, segment.IndexSuffix, segment.LogSuffix} {
 		err = errors.Join(err, disk.RemoveIfThere(l.fs, s.path(suffix)))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return disk.RemoveIfThere(l.fs, s.path(segment.TxnSuffix))
 }
