@@ -31,7 +31,7 @@ func (n *Node) ToolWith(env []string, args ...string) (stdout, stderr string, co
 	defer cancel()
 	cmd := exec.CommandContext(ctx, n.bin, args...)
 	var out, diag bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(withoutOurs(os.Environ()), env...), &out, &diag
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(Environ(), env...), &out, &diag
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -40,10 +40,10 @@ func (n *Node) ToolWith(env []string, args ...string) (stdout, stderr string, co
 	return out.String(), diag.String(), cmd.ProcessState.ExitCode()
 }
 
-// withoutOurs leaves out what tests are told by variables: a tool that reads the settings refuses those that it does
-// not know.
-func withoutOurs(environ []string) []string {
-	return slices.DeleteFunc(environ, func(v string) bool {
+// Environ is the environment for a command of the binary. It lacks what tests are told by variables: a command that reads the
+// settings refuses those that it does not know.
+func Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "TIDEMARK_TEST_") || strings.HasPrefix(v, "TIDEMARK_SOAK_") || strings.HasPrefix(v, "TIDEMARK_CATALOG_ROWS")
 	})
 }
