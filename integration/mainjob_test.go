@@ -79,7 +79,7 @@ func begin(t *testing.T, n *harness.Node, events []event, partitions int32) *job
 	started := time.Now()
 	j.produce(events)
 	t.Logf("%d events in %v", len(events), time.Since(started).Round(time.Millisecond))
-	harness.Until(t, time.Minute, "the local log is short and all before it is tiered", j.freed)
+	harness.Until(t, 5*time.Minute, "the local log is short and all before it is tiered", j.freed)
 	t.Logf("freed %v after the first event", time.Since(started).Round(time.Millisecond))
 	return j
 }
@@ -104,7 +104,7 @@ func (j *job) produce(events []event) {
 			total++
 		})
 	}
-	require.NoError(j.t, cl.Flush(within(j.t, 2*time.Minute)))
+	require.NoError(j.t, cl.Flush(within(j.t, 5*time.Minute)))
 	require.Equal(j.t, len(events), total)
 }
 
@@ -135,7 +135,7 @@ func (j *job) rewind(when string) {
 	}
 	j.t.Logf("%s: all read in %v", when, time.Since(started).Round(time.Millisecond))
 	// A segment's files go a moment after it has left the log: a process that is killed between finds it again.
-	harness.Until(j.t, time.Minute, "the local log is short "+when, j.freed)
+	harness.Until(j.t, 5*time.Minute, "the local log is short "+when, j.freed)
 	for p := range j.partitions {
 		require.NoError(j.t, j.times(p, int64(len(j.partitions[p]))), when)
 	}
@@ -143,7 +143,7 @@ func (j *job) rewind(when string) {
 
 // read compares the events of [0, end) of a partition, byte for byte and in order.
 func (j *job) read(p int, end int64) error {
-	got, err := checker.Read(within(j.t, 2*time.Minute), j.n.Kafka, j.topic, int32(p), 0, end)
+	got, err := checker.Read(within(j.t, 5*time.Minute), j.n.Kafka, j.topic, int32(p), 0, end)
 	if err != nil {
 		return fmt.Errorf("partition %d: %d of %d read: %w", p, len(got), end, err)
 	}
@@ -200,7 +200,10 @@ func (j *job) loseDisk() {
 	j.n.Kill()
 	j.n.Wipe()
 	j.n.Start()
-	for p, end := range tiered {
+	for p, before := range tiered {
+		end := j.n.Offset(j.t, j.topic, int32(p), harness.LatestTiered) + 1
+		require.GreaterOrEqual(j.t, end, before, "partition %d: an upload may have ended before the kill", p)
+		tiered[p] = end
 		require.EqualValues(j.t, 0, j.n.Offset(j.t, j.topic, int32(p), harness.Start))
 		require.Equal(j.t, end, j.n.Offset(j.t, j.topic, int32(p), harness.Latest), "partition %d", p)
 		require.NoError(j.t, j.read(p, end))
@@ -208,7 +211,7 @@ func (j *job) loseDisk() {
 	}
 	cl := j.n.Client(j.t)
 	for p, end := range tiered {
-		r, err := cl.ProduceSync(within(j.t, 20*time.Second), &kgo.Record{Topic: j.topic, Partition: int32(p), Value: []byte("after")}).First()
+		r, err := cl.ProduceSync(within(j.t, time.Minute), &kgo.Record{Topic: j.topic, Partition: int32(p), Value: []byte("after")}).First()
 		require.NoError(j.t, err)
 		if len(tiered) == 1 {
 			require.Equal(j.t, end, r.Offset)

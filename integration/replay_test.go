@@ -42,7 +42,7 @@ func (r *replayTool) start(more ...string) (*exec.Cmd, *bytes.Buffer) {
 	var errs bytes.Buffer
 	cmd := exec.Command(harness.Binary(r.t), append(slices.Clone(r.args), more...)...)
 	cmd.Dir, cmd.Stderr = r.dir, &errs
-	cmd.Env = append(os.Environ(), r.env...)
+	cmd.Env = append(harness.Environ(), r.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(r.t, cmd.Start())
 	r.t.Cleanup(func() { _ = cmd.Process.Kill() })
@@ -60,8 +60,8 @@ func (r *replayTool) finish(more ...string) {
 func (r *replayTool) killed(count int, all int64, progress func() int64) {
 	r.t.Helper()
 	for i := range count {
-		cmd, _ := r.start("--rate", "4MB")
-		want := all * int64(i+1) / int64(count+2)
+		cmd, _ := r.start("--rate", "2MB")
+		want := all * int64(i+1) / int64(2*(count+1)) // half is left at least: seconds, at that rate
 		harness.Until(r.t, time.Minute, fmt.Sprintf("the replay has copied %d of %d", want, all), func() error {
 			if got := progress(); got < want {
 				return fmt.Errorf("it has copied %d", got)
@@ -78,7 +78,7 @@ func history(t *testing.T, n *harness.Node, events []event) *job {
 	j := &job{t: t, n: n, topic: "history", partitions: make([][]event, 4)}
 	n.CreateTopic(t, j.topic, 4, "retention.ms", "-1", "segment.bytes", "1048576", "local.retention.bytes", "1", "remote.copy.max.delay.ms", "1000")
 	j.produce(events)
-	harness.Until(t, time.Minute, "all of it is cold", func() error {
+	harness.Until(t, 2*time.Minute, "all of it is cold", func() error {
 		for p, es := range j.partitions {
 			if local := n.Offset(t, j.topic, int32(p), harness.LocalStart); local < int64(len(es)) {
 				return fmt.Errorf("partition %d: localStart %d of %d", p, local, len(es))
@@ -97,7 +97,7 @@ func readTopic(t *testing.T, n *harness.Node, topic string, partitions int32) []
 		left += n.Offset(t, topic, p, harness.Latest)
 	}
 	cl := n.Client(t, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	ctx := within(t, time.Minute)
+	ctx := within(t, 3*time.Minute)
 	for left > 0 {
 		fs := cl.PollFetches(ctx)
 		require.NoError(t, ctx.Err())
