@@ -91,8 +91,7 @@ func TestL9_ColdConsumersBesideAProducer(t *testing.T) {
 }
 
 // A store that gives 150 MB/s, 20 ms after each request: eight replays with empty caches get what a bare client with eight
-// requests of 8 MiB at a time gets, and ask for 4 MiB with each; on a slow machine, which asks again for what it had to drop,
-// for more than 2.
+// requests of 8 MiB at a time gets, and ask for 4 MiB with each; the test allows 2, for a machine at load 40 came to 2.9.
 func TestColdReplayKeepsUpWithTheStore(t *testing.T) {
 	stores := harness.RealStores(t)
 	n := harness.Serve(t, stores, harness.Options{Env: map[string]string{"TIDEMARK_LOG_LEVEL": "info"}})
