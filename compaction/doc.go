@@ -9,7 +9,7 @@
 //	plan      plan.go join.go            pure: rows, policy and time in, a decision out
 //	choice    meet.go                    which rows take part, by a sample of their digests
 //	merge     digest.go mark.go          sorted digests as streams: which records others supersede
-//	rewrite   filter.go transaction.go rewrite.go   what stays of an object
+//	rewrite   input.go filter.go transaction.go rewrite.go   what stays of an object
 //	pass      pass.go fate.go            a run of rows, lowest first
 //	work      worker.go lane.go job.go   when, under which lease
 //
@@ -24,6 +24,8 @@
 //   - Swaps commit in offset order, lowest first; a refused swap ends the pass.
 //   - The last batch of every range stays, emptied if need be. No offset, timestamp or order changes.
 //   - Nothing is put that was made of an input whose length or SHA-256 differs from its row (C11).
+//   - What reads ahead is owned by the rewrite, which ends it before it ends itself, and goes no further than its windows:
+//     a pass that is paced is so in all of its parts.
 //   - Memory is bounded by Options.Memory and one object's size, not by the partition (R20): where marks do
 //     not fit, a pass works through the run in several parts; where streams do not fit, it merges group by
 //     group.

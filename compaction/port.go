@@ -33,8 +33,8 @@ type Object interface {
 	Aborted() producer.AbortedList
 	// ReadDigests reads the digest block from the first key on that is not below from, about buffer bytes a GET.
 	ReadDigests(from [16]byte, buffer int) DigestReader
-	// ReadBatches reads all of it.
-	ReadBatches() BatchReader
+	// ReadBatches begins to read all of it, ahead of who asks by at most buffer bytes, and a batch.
+	ReadBatches(ctx context.Context, buffer int) BatchReader
 	// Producers is the producers' state at its end.
 	Producers(ctx context.Context) (*producer.State, error)
 }
@@ -46,9 +46,11 @@ type DigestReader interface {
 }
 
 // BatchReader gives batches in offset order, each until the next call, and says which is the object's
-// last. io.EOF comes after length and SHA-256 of the whole were found right.
+// last. io.EOF comes after length and SHA-256 of the whole were found right. It must be closed; nothing of it is at work
+// after that.
 type BatchReader interface {
 	Next(ctx context.Context) (batch []byte, last bool, err error)
+	Close()
 }
 
 // Output is what a new object is to be. Its state at the end is the last row's.

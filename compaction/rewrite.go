@@ -37,9 +37,11 @@ func (p *pass) copy(ctx context.Context, from, to int, digests bool) error {
 		return err
 	}
 	f := newFilter(w, nil)
+	inputs := p.read(from, to)
+	defer inputs.close()
 	for i := from; i < to; i++ {
 		f.in = p.rows[i]
-		if err := f.copyAll(ctx, p.opened[i].ReadBatches()); err != nil {
+		if err := f.copyAll(ctx, inputs.next(ctx)); err != nil {
 			return err
 		}
 		p.done.Read += f.in.Bytes
@@ -57,19 +59,22 @@ func (p *pass) sift(ctx context.Context, from int, vs []verdict, ms []marks) err
 	to := from + len(vs)
 	var size int64
 	for _, v := range vs {
-		size += v.bytes
+		size += v.bytes + v.bytes/32 // headers of batches do not shrink; to grow would copy all of it
 	}
 	w, aborted, err := p.begin(ctx, from, to, Output{Digests: true, SizeHint: size, Relies: p.rows[len(p.rows)-1].Next})
 	if err != nil {
 		return err
 	}
 	f := newFilter(w, newTransactions(p, from))
+	inputs := p.read(from, to)
+	defer inputs.close()
 	for i := from; i < to; i++ {
+		r := inputs.next(ctx)
 		f.in, f.list, f.final = p.rows[i], p.opened[i].Aborted(), i == to-1
 		if f.keep, err = p.keep(ctx, i, ms[i-from].removed()); err != nil {
 			return err
 		}
-		if err := f.sift(ctx, p.opened[i].ReadBatches()); err != nil {
+		if err := f.sift(ctx, r); err != nil {
 			return err
 		}
 		p.done.Read += f.in.Bytes

@@ -124,7 +124,8 @@ func (p *pass) holds(ctx context.Context, i int, id int64, first record.Offset) 
 	if err != nil {
 		return false, err
 	}
-	r := o.ReadBatches()
+	r := o.ReadBatches(ctx, p.ahead())
+	defer r.Close()
 	for {
 		raw, _, err := r.Next(ctx)
 		if errors.Is(err, io.EOF) {

@@ -12,7 +12,7 @@
 //	upload     schedule.go upload.go leftover.go verify.go   intent, PUT, read back, publish
 //	cold read  read.go job.go row.go chunk.go readahead.go    row, tail, chunk; whole verified batches
 //	questions  when.go state.go                               offsets by time, epochs, producer state
-//	rewriting  input.go rewrite.go                            objects as a compaction reads and replaces them
+//	rewriting  input.go batches.go rewrite.go                 objects as a compaction reads and replaces them
 //	removal    gc.go                                          DELETE of what garbage rows name
 //
 // Lock order: each lock stands alone; none is held while another is taken, and none over I/O.

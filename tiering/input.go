@@ -2,11 +2,9 @@ package tiering
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
 	"math"
@@ -166,89 +164,4 @@ func (r *DigestReader) fill(ctx context.Context) error {
 		return inputError(r.in.row, fmt.Errorf("%w: a digest block of %d bytes", object.ErrFormat, r.block.Length))
 	}
 	return nil
-}
-
-// BatchReader gives the batches of an object in offset order and reads all of the object on the way.
-type BatchReader struct {
-	in   *Input
-	buf  []byte
-	rest []byte // of buf: data that was read and not returned
-	at   int64  // in the object, of what is read next
-	sum  hash.Hash
-}
-
-// ReadBatches begins to read the whole object.
-func (in *Input) ReadBatches() *BatchReader {
-	return &BatchReader{in: in, buf: make([]byte, min(inspectStep, in.row.DataBytes)), sum: sha256.New()}
-}
-
-// Next returns the next batch, which holds until the next call, and whether it is the object's last;
-// io.EOF at the end, when the length and the SHA-256 of the whole object were those of its row (C11):
-// what was made of its batches must not be used before. Errors as OpenInput.
-func (r *BatchReader) Next(ctx context.Context) (batch []byte, last bool, err error) {
-	if len(r.rest) == 0 && r.at >= r.in.row.DataBytes {
-		return nil, false, r.finish(ctx)
-	}
-	for {
-		h, err := record.ParseHeader(r.rest)
-		if err == nil && h.Size() <= len(r.rest) {
-			batch, r.rest = r.rest[:h.Size():h.Size()], r.rest[h.Size():]
-			return batch, len(r.rest) == 0 && r.at >= r.in.row.DataBytes, nil
-		}
-		if err != nil && !errors.Is(err, record.ErrTruncated) || r.at >= r.in.row.DataBytes {
-			return nil, false, inputError(r.in.row, fmt.Errorf("%w: batch before byte %d: %w", errDigest, r.at, orTruncated(err)))
-		}
-		if err := r.fill(ctx, max(h.Size(), record.HeaderSize)); err != nil {
-			return nil, false, err
-		}
-	}
-}
-
-func orTruncated(err error) error {
-	if err == nil {
-		return record.ErrTruncated
-	}
-	return err
-}
-
-// fill reads more data behind what is left, so that need bytes fit.
-func (r *BatchReader) fill(ctx context.Context, need int) error {
-	if need > len(r.buf) {
-		grown := make([]byte, need)
-		r.rest = grown[:copy(grown, r.rest)]
-		r.buf = grown
-	} else {
-		r.rest = r.buf[:copy(r.buf, r.rest)]
-	}
-	have := len(r.rest)
-	window := r.buf[have:min(int64(len(r.buf)), int64(have)+r.in.row.DataBytes-r.at)]
-	if err := r.read(ctx, window); err != nil {
-		return err
-	}
-	r.rest = r.buf[:have+len(window)]
-	return nil
-}
-
-func (r *BatchReader) read(ctx context.Context, window []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, r.in.t.o.PutTimeout)
-	defer cancel()
-	if err := r.in.t.rewriteStore.ReadRange(ctx, r.in.row.Key, r.at, window); err != nil {
-		return inputError(r.in.row, err)
-	}
-	r.sum.Write(window)
-	r.at += int64(len(window))
-	return nil
-}
-
-// finish reads what lies behind the data and compares the whole with the row.
-func (r *BatchReader) finish(ctx context.Context) error {
-	for r.at < r.in.row.Bytes {
-		if err := r.read(ctx, r.buf[:min(int64(len(r.buf)), r.in.row.Bytes-r.at)]); err != nil {
-			return err
-		}
-	}
-	if got := [32]byte(r.sum.Sum(nil)); got != r.in.row.SHA256 {
-		return inputError(r.in.row, fmt.Errorf("%w: SHA-256 %x, its row says %x", errDigest, got, r.in.row.SHA256))
-	}
-	return io.EOF
 }

@@ -29,13 +29,14 @@ func (l *losing) rewrite(from, to, relies record.Offset) catalog.Segment {
 	for _, s := range old {
 		in, err := l.tier.OpenInput(l.ctx, s)
 		require.NoError(l.t, err)
-		batches := in.ReadBatches()
+		batches := in.ReadBatches(l.ctx, 0)
 		for last := false; !last; {
 			var b []byte
 			b, last, err = batches.Next(l.ctx)
 			require.NoError(l.t, err)
 			require.NoError(l.t, w.Append(b))
 		}
+		batches.Close()
 	}
 	row, err := w.Commit(l.ctx, nil, catalog.Spotless)
 	require.NoError(l.t, err)

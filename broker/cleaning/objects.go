@@ -62,8 +62,8 @@ func (l live) ReadDigests(from [16]byte, buffer int) compaction.DigestReader {
 	return &pacedDigests{l.Input.ReadDigests(from, buffer), debt{pace: l.pace}}
 }
 
-func (l live) ReadBatches() compaction.BatchReader {
-	return &pacedBatches{l.Input.ReadBatches(), debt{pace: l.pace}}
+func (l live) ReadBatches(ctx context.Context, buffer int) compaction.BatchReader {
+	return &pacedBatches{l.Input.ReadBatches(ctx, buffer), debt{pace: l.pace}}
 }
 
 func (l live) Producers(ctx context.Context) (*producer.State, error) {
@@ -87,7 +87,7 @@ func (d *debt) add(n int) {
 	}
 }
 
-// pacedBatches reads batches at a pace.
+// pacedBatches reads batches at a pace. What reads ahead of it stops when its windows are full, so it keeps that pace too.
 type pacedBatches struct {
 	compaction.BatchReader
 	debt debt
@@ -97,7 +97,7 @@ type pacedBatches struct {
 func (r *pacedBatches) Next(ctx context.Context) (batch []byte, last bool, err error) {
 	batch, last, err = r.BatchReader.Next(ctx)
 	r.debt.add(len(batch))
-	return batch, last, err
+	return batch, last, input(err)
 }
 
 // pacedDigests reads digests at a pace.
@@ -109,7 +109,8 @@ type pacedDigests struct {
 // Next implements compaction.DigestReader.
 func (r *pacedDigests) Next(ctx context.Context) (key [16]byte, last record.Offset, tombstone bool, err error) {
 	r.debt.add(object.DigestSize)
-	return r.DigestReader.Next(ctx)
+	key, last, tombstone, err = r.DigestReader.Next(ctx)
+	return key, last, tombstone, input(err)
 }
 
 // writer is an object in the making.

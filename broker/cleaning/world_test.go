@@ -398,7 +398,7 @@ func (i *island) batches(from record.Offset) []batch {
 		}
 		in, err := i.tier.OpenInput(i.ctx, row)
 		require.NoError(i.t, err)
-		r := in.ReadBatches()
+		r := in.ReadBatches(i.ctx, 0)
 		for {
 			raw, _, err := r.Next(i.ctx)
 			if errors.Is(err, io.EOF) {
@@ -411,6 +411,7 @@ func (i *island) batches(from record.Offset) []batch {
 				out = append(out, batch{slices.Clone(raw), h, in.Aborted()})
 			}
 		}
+		r.Close()
 		require.Equal(i.t, row.Next, out[len(out)-1].h.NextOffset(), "the last batch of a range stays")
 	}
 	return out
