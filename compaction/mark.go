@@ -28,19 +28,26 @@ type marks struct {
 	tombstones int64
 	// forced: a record here is hidden by a tombstone, which has to wait until it has gone.
 	forced bool
+	// settled: gone is what removed returns.
+	settled bool
 }
 
-// removed are the deltas of fade and gone that go in this pass, sorted.
+// removed are the deltas of fade and gone that go in this pass, sorted. It takes fade and blocked into gone: no merge may
+// follow.
 func (m *marks) removed() []uint32 {
+	if m.settled {
+		return m.gone
+	}
 	slices.Sort(m.blocked)
-	out := slices.Clone(m.gone)
 	for _, d := range m.fade {
 		if _, is := slices.BinarySearch(m.blocked, d); !is {
-			out = append(out, d)
+			m.gone = append(m.gone, d)
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.Sort(m.gone)
+	m.gone = slices.Compact(m.gone)
+	m.fade, m.blocked, m.settled = nil, nil, true
+	return m.gone
 }
 
 func (m *marks) size() int { return len(m.gone) + len(m.fade) + len(m.blocked) }
@@ -168,15 +175,15 @@ func (m *marking) anyFade() bool {
 	return false
 }
 
-// keep are the records of row i that stay: those that its digests name, without the removed ones. Bit 31
-// tells a tombstone.
+// keep are the records of row i that stay, in order: those that its digests name, without the removed ones. The lowest bit
+// tells a tombstone, the others the delta.
 func (p *pass) keep(ctx context.Context, i int, removed []uint32) ([]uint32, error) {
 	o, err := p.object(ctx, i)
 	if err != nil {
 		return nil, err
 	}
 	n, _ := o.Digests()
-	out := make([]uint32, 0, max(n-int64(len(removed)), 0))
+	named := make([]uint32, 0, n)
 	s := stream{r: p.countDigests(o, int(min(n*digestBytes, mostBuffer)))}
 	for {
 		ok, err := s.next(ctx)
@@ -186,21 +193,27 @@ func (p *pass) keep(ctx context.Context, i int, removed []uint32) ([]uint32, err
 		if !ok {
 			break
 		}
-		delta := uint32(s.last - p.rows[i].Base)
-		if _, gone := slices.BinarySearch(removed, delta); gone {
-			continue
-		}
+		d := uint32(s.last-p.rows[i].Base) << 1
 		if s.tomb {
-			delta |= tombstoneBit
+			d |= tombstoneBit
 		}
-		out = append(out, delta)
+		named = append(named, d)
 	}
-	slices.SortFunc(out, func(a, b uint32) int { return int(int64(a&^tombstoneBit) - int64(b&^tombstoneBit)) })
+	slices.Sort(named)
+	out := named[:0]
+	for _, d := range named {
+		for len(removed) > 0 && removed[0] < d>>1 {
+			removed = removed[1:]
+		}
+		if len(removed) == 0 || removed[0] != d>>1 {
+			out = append(out, d)
+		}
+	}
 	return out, nil
 }
 
 const (
-	tombstoneBit = 1 << 31
+	tombstoneBit = 1 // deltas are below 2³¹
 	digestBytes  = 20
 )
 
