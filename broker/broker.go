@@ -102,7 +102,7 @@ func (b *Broker) openData(ctx context.Context) error {
 	}
 	b.files = hotlog.NewFileLimit(b.opts.Config.Disk.FileReads, b.opts.Config.Disk.OpenSegments)
 	disk := b.opts.Disk
-	disk.Path, disk.ProduceMark = b.opts.Config.Broker.DataDir, int64(b.opts.Config.Disk.ProduceMark)
+	disk.Path = b.opts.Config.Broker.DataDir
 	b.data, err = hotlog.OpenDataDir(disk)
 	if err != nil {
 		return err

@@ -219,11 +219,10 @@ func (l *Log) indexFull(config *Config) bool {
 	return l.active.index.Bytes() >= config.SegmentIndexBytes
 }
 
-// writeRunLocked is the one write(2), now and then with blocks reserved before it, and then, in this order: what the batches say
+// writeRunLocked is the one write(2), and then, in this order: what the batches say
 // of producers and epochs, the segment's new extent, the log's end.
 func (l *Log) writeRunLocked(run *AppendRequest, ext extent, config *Config) error {
 	s := l.active
-	l.reserveAheadLocked(ext.size, int64(len(run.Batches)), config)
 	if _, err := s.handle.file.WriteAt(run.Batches, ext.size); err != nil {
 		return l.writeFailedLocked(s, ext.size, err)
 	}
@@ -294,6 +293,5 @@ func (l *Log) writeFailedLocked(s *seg, size int64, cause error) error {
 	if err := s.handle.file.Truncate(size); err != nil {
 		return l.fail("cut a partial write", errors.Join(cause, err))
 	}
-	l.noneAheadLocked(s)
 	return fmt.Errorf("%w: %s: %w", ErrDiskFull, l.dir, cause)
 }

@@ -57,12 +57,9 @@ type DataDirOptions struct {
 	// BootID is the running kernel's id; nil: /proc's. An empty one equals none.
 	BootID func() string
 	// Wall is the wall clock, for the age of what was set aside; nil: time.Now.
-	Wall func() time.Time
-	// ProduceMark is the free space in bytes below which the caller refuses to append, or a tenth of the disk where that is
-	// less. Near it logs reserve no blocks ahead of appends.
-	ProduceMark int64
-	Logger      *slog.Logger
-	FS          disk.FS
+	Wall   func() time.Time
+	Logger *slog.Logger
+	FS     disk.FS
 }
 
 // DataDir is a broker's data directory, locked by this process.
@@ -73,7 +70,6 @@ type DataDir struct {
 	bootID string
 	logger *slog.Logger
 	lock   *os.File
-	ahead  *aheads
 
 	mu       sync.Mutex
 	identity identity
@@ -129,7 +125,6 @@ func OpenDataDir(o DataDirOptions) (*DataDir, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	d := &DataDir{path: o.Path, fs: disk.NewBatch(o.FS), wall: o.Wall, bootID: o.BootID(), logger: o.Logger, lock: lock}
-	d.ahead = newAheads(o.Path, o.ProduceMark)
 	d.trash.wake, d.trash.closing = make(chan struct{}, 1), map[partitionKey]*Log{}
 	if err := d.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s: %w", o.Path, err), lock.Close())

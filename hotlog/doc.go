@@ -37,7 +37,6 @@
 //   - After a failed write or fsync nothing is written by this process again
 //     (H28). A full disk is not such a failure: the half-written bytes are cut
 //     and the next append tries again (H18, L1).
-//   - The size of a segment's file is where it ends, whatever blocks are reserved beyond it (ahead.go).
 //   - A file with bytes that no fsync has covered is not closed (H28).
 //   - What lies below the stored recovery point is synced, and so are the
 //     aborted transactions and epochs that it needs (I1, I4).

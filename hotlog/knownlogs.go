@@ -50,8 +50,7 @@ type partitionKey struct {
 // from what CloseLogs wrote, its files are opened by whoever uses it first. Errors: Open's.
 func (d *DataDir) OpenLog(ctx context.Context, topic [16]byte, partition int32, o Options) (*Log, error) {
 	d.letGo(partitionKey{topic, partition})
-	o.Dir, o.FS = d.Path(topic, partition), d.fs
-	o.ahead, o.known = d.ahead, d.takeKnown(topic, partition)
+	o.Dir, o.FS, o.known = d.Path(topic, partition), d.fs, d.takeKnown(topic, partition)
 	return Open(ctx, o)
 }
 

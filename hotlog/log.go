@@ -23,7 +23,6 @@ type Log struct {
 	clock  Clock
 	logger *slog.Logger
 	files  *FileLimit
-	ahead  *aheads // nil: nothing is reserved ahead
 	config atomic.Pointer[Config]
 
 	start   atomic.Int64
@@ -240,9 +239,6 @@ func (l *Log) Abandon() {
 // endWrites begins a close: no call writes any more, and the flush turn is held.
 func (l *Log) endWrites() {
 	l.mu.Lock()
-	if l.usableLocked() == nil {
-		l.giveBackLocked(l.active)
-	}
 	l.closed = true
 	l.mu.Unlock()
 	l.work.Wait()

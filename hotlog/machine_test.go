@@ -86,7 +86,6 @@ func TestLogAgainstItsTwin(t *testing.T) {
 		m.options.Config.SegmentBytes = rapid.Int64Range(1, 2000).Draw(t, "segment bytes")
 		m.options.Config.IndexIntervalBytes = rapid.IntRange(0, 500).Draw(t, "interval")
 		m.options.Config.FlushMessages = rapid.Int64Range(0, 3).Draw(t, "flush messages")
-		m.options.ahead = aheadBy(rapid.Int64Range(1, 500).Draw(t, "ahead after"), rapid.Int64Range(1, 1000).Draw(t, "step"))
 		m.reopen(t)
 		defer func() { require.NoError(t, m.log.Close()) }()
 		t.Repeat(map[string]func(*rapid.T){

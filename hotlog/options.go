@@ -96,8 +96,7 @@ type Options struct {
 	// FS is the file system; nil: the real one.
 	FS disk.FS
 
-	ahead *aheads // the data directory's ([DataDir.OpenLog]); nil: no blocks are reserved ahead of appends
-	known []byte  // what the last clean stop says of the log, if anything ([DataDir.OpenLog])
+	known []byte // what the last clean stop says of the log, if anything ([DataDir.OpenLog])
 }
 
 // Validate reports every fault.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidemark/hotlog/disk"
 )
 
 // StrayAge is how long a directory that the catalog does not know is kept: a
@@ -128,11 +130,5 @@ func (d *DataDir) Restore(topic [16]byte, partition int32) (bool, error) {
 }
 
 // FreeSpace is how many bytes an ordinary process may still write on the data
-// disk, and the disk's size. Where it is near ProduceMark, what logs have reserved ahead of appends is given back before.
-func (d *DataDir) FreeSpace() (free, total int64, err error) {
-	free, total, err = d.ahead.space()
-	if err == nil && d.ahead.spare(free, total) {
-		return d.ahead.space()
-	}
-	return free, total, err
-}
+// disk, and the disk's size.
+func (d *DataDir) FreeSpace() (free, total int64, err error) { return disk.Space(d.path) }

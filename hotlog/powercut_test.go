@@ -79,7 +79,6 @@ func (c *cutter) run(dir string) {
 	c.o.Config.SegmentBytes = 1 + c.rnd.Int64N(1500)
 	c.o.Config.IndexIntervalBytes = c.rnd.IntN(300)
 	c.o.Config.FlushMessages = c.rnd.Int64N(3)
-	c.o.ahead = aheadBy(1+c.rnd.Int64N(300), 1+c.rnd.Int64N(600))
 	at, chance := 1+c.rnd.IntN(400), rand.New(rand.NewPCG(c.rnd.Uint64(), 2))
 	c.disk = dir + ".cut"
 	c.publish()

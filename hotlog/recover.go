@@ -48,7 +48,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 
 func newLog(o Options) *Log {
 	l := &Log{
-		dir: o.Dir, fs: o.FS, clock: o.Clock, logger: o.Logger, files: o.Files, ahead: o.ahead,
+		dir: o.Dir, fs: o.FS, clock: o.Clock, logger: o.Logger, files: o.Files,
 		flushTurn: make(chan struct{}, 1), snapshotAt: record.NoOffset,
 	}
 	l.config.Store(&o.Config)
@@ -107,7 +107,6 @@ func (r *recovery) run() (err error) {
 		if err != nil {
 			return err
 		}
-		r.giveBack(s, info)
 		s.ext.size = info.Size()
 		s.lastWall.Store(info.ModTime().UnixMilli())
 		r.segs = append(r.segs, s)

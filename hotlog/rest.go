@@ -78,7 +78,6 @@ func (l *Log) rest(s *seg) bool {
 	if s.dirty || !l.restsLocked(s) {
 		return false
 	}
-	l.giveBackLocked(s)
 	l.files.asleep(s)
 	s.handleMu.Lock()
 	s.dropHandle()

@@ -40,7 +40,6 @@ func (l *Log) rollLocked(reason RollReason) error {
 	}
 	fresh.snapshot = l.state.AppendTo(nil)
 	old := l.active
-	l.giveBackLocked(old)
 	old.extentMu.Lock()
 	old.index.Finish(old.ext.peak)
 	old.extentMu.Unlock()

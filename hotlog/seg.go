@@ -53,8 +53,6 @@ type seg struct {
 	// Guarded by the log's append lock.
 	dirty    bool   // has bytes that no fsync has covered
 	snapshot []byte // producer state at base that is not on disk yet
-	aheadTo  int64  // blocks are reserved up to here; 0: none are
-	askAt    int64  // an append beyond it asks for the next step; 0: there was no append since the file was made or opened
 
 	// Guarded by the log's flush turn; while the index of the active segment is nil by the append lock.
 	onDisk  written
@@ -242,7 +240,6 @@ func (s *seg) dropHandle() {
 
 // retire shuts the segment for ever.
 func (s *seg) retire(files *FileLimit) {
-	s.log.ahead.forget(s)
 	files.forget(s)
 	files.asleep(s)
 	s.handleMu.Lock()

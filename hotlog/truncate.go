@@ -122,7 +122,6 @@ func (l *Log) truncateHeld(segs []*seg, s *seg, cut extent) error {
 	if err := s.handle.file.Truncate(cut.size); err != nil {
 		return err
 	}
-	l.noneAheadLocked(s)
 	if err := s.handle.file.Sync(); err != nil {
 		return err
 	}

@@ -29,10 +29,6 @@ type File interface {
 	// WriteAt is one pwrite(2) unless the system takes less.
 	WriteAt(p []byte, off int64) (int, error)
 	Truncate(size int64) error
-	// Ahead reserves blocks for what will be written from size, the end of the file, up to to. Size and content stay, and a
-	// power cut may leave the blocks or not. Where to is size, what is reserved beyond it is given back. Errors:
-	// errors.ErrUnsupported, a full disk (some blocks may be reserved).
-	Ahead(size, to int64) error
 	Sync() error
 	Close() error
 	// OS is the descriptor, for pread, fstat and sendfile only.

@@ -270,7 +270,7 @@ func (x *file) Truncate(size int64) error {
 	x.fs.mu.Lock()
 	defer x.fs.mu.Unlock()
 	if int64(len(x.node.now)) == size {
-		return x.real.Truncate(size) // no change, but that it may give back what Ahead has reserved
+		return nil
 	}
 	if fault := x.fs.step("truncate", x.name, fmt.Sprintf("to %d", size)); fault != nil {
 		return &os.PathError{Op: "truncate", Path: x.name, Err: fault.Err}
@@ -280,19 +280,6 @@ func (x *file) Truncate(size int64) error {
 	}
 	x.node.now = append([]byte(nil), x.node.now[:min(size, int64(len(x.node.now)))]...)
 	return nil
-}
-
-// Ahead implements disk.File. No power cut shows what it did.
-func (x *file) Ahead(size, to int64) error {
-	x.fs.mu.Lock()
-	defer x.fs.mu.Unlock()
-	if int64(len(x.node.now)) != size {
-		return fmt.Errorf("ahead: %s ends at %d, not at %d", x.fs.short(x.name), len(x.node.now), size)
-	}
-	if fault := x.fs.step("ahead", x.name, fmt.Sprintf("from %d to %d", size, to)); fault != nil {
-		return &os.PathError{Op: "fallocate", Path: x.name, Err: fault.Err}
-	}
-	return x.real.Ahead(size, to)
 }
 
 // Sync implements disk.File.
