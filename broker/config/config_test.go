@@ -48,7 +48,7 @@ func TestServeHasNoDefaultForWhoItIsAndWhereThingsAre(t *testing.T) {
 func TestAllFaultsAtOnceEachWithARemedy(t *testing.T) {
 	_, err := Load(cluster("TIDEMARK_BROKER_ID=one", "TIDEMARK_FREE_DELAY=5", "TIDEMARK_CACHE_BYTES=lots", "TIDEMARK_COLD_READS=0",
 		"TIDEMARK_LISTENERS=localhost:9092", "TIDEMARK_LOG_FORMAT=xml", "TIDEMARK_AUTO_CREATE_TOPICS=maybe",
-		"TIDEMARK_LOG_LEVEL=loud", "TIDEMARK_DEFAULT_SEGMENT_BYTES=13", "TIDEMARK_FREE_DELY=1s", "TIDEMARK_PRODUCE_MEMORY=1MiB"))
+		"TIDEMARK_LOG_LEVEL=loud", "TIDEMARK_DEFAULT_SEGMENT_BYTES=13", "TIDEMARK_FREE_DELY=1s", "TIDEMARK_FOO=1", "TIDEMARK_PRODUCE_MEMORY=1MiB"))
 	var faults Faults
 	require.True(t, errors.As(err, &faults))
 	got := map[string]Fault{}
@@ -60,11 +60,12 @@ func TestAllFaultsAtOnceEachWithARemedy(t *testing.T) {
 	}
 	require.Equal(t, `TIDEMARK_FREE_DELAY="5": not a duration; write a duration such as 250ms, 30s or 10m`, got["TIDEMARK_FREE_DELAY"].String())
 	require.Equal(t, "did you mean TIDEMARK_FREE_DELAY?", got["TIDEMARK_FREE_DELY"].Remedy)
+	require.Contains(t, got["TIDEMARK_FOO"].Remedy, "unset it", "the prefix that all share makes no two names alike")
 	require.Contains(t, got["TIDEMARK_DEFAULT_SEGMENT_BYTES"].Problem, "Value must be at least 14")
 	require.Equal(t, "write a value of type int, at least 14", got["TIDEMARK_DEFAULT_SEGMENT_BYTES"].Remedy)
 	require.Equal(t, "write 1 to 10000", got["TIDEMARK_COLD_READS"].Remedy)
-	require.Len(t, got, 11, "%v", err)
-	require.Equal(t, 11, len(strings.Split(err.Error(), "\n")))
+	require.Len(t, got, 12, "%v", err)
+	require.Equal(t, 12, len(strings.Split(err.Error(), "\n")))
 }
 
 func TestWhatSettingsMeanTogether(t *testing.T) {

@@ -178,16 +178,16 @@ func (c *Config) readTopicDefaults(environment map[string]string) Faults {
 
 // unknown finds variables that begin as ours do and that nobody reads: most often a slip that would otherwise go unseen.
 func unknown(set map[string]bool) Faults {
-	var known []string
+	var known []string // without the prefix that all have, which would make any two alike
+	isKnown := make(map[string]bool)
+	know := func(name string) {
+		known, isKnown[name] = append(known, strings.TrimPrefix(name, Prefix)), true
+	}
 	for _, v := range variables {
-		known = append(known, v.Name)
+		know(v.Name)
 	}
 	for _, d := range topicconfig.Topics() {
-		known = append(known, d.Variable())
-	}
-	isKnown := make(map[string]bool, len(known))
-	for _, name := range known {
-		isKnown[name] = true
+		know(d.Variable())
 	}
 	var faults Faults
 	for name := range set {
@@ -195,8 +195,8 @@ func unknown(set map[string]bool) Faults {
 			continue
 		}
 		remedy := "unset it; `tidemark config` prints every variable"
-		if near := topicconfig.Nearest(name, known); near != "" {
-			remedy = "did you mean " + near + "?"
+		if near := topicconfig.Nearest(strings.TrimPrefix(name, Prefix), known); near != "" {
+			remedy = "did you mean " + Prefix + near + "?"
 		}
 		faults = append(faults, Fault{name, "(not shown)", "no such variable", remedy})
 	}
