@@ -40,17 +40,18 @@ func (c *command) compact(ctx context.Context, cfg config.Config) (err error) {
 	defer stop()
 	log, told := c.logger(cfg)
 	defer told()
+	// The bucket is not asked, so what is wrong with its URL is told before anything waits.
+	objects, err := openObjects(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
 	patience := catalogPatience(cfg, log)
 	store, err := awaitCatalog(ctx, cfg, patience)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	objects, err := openObjects(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, objects.Close()) }()
 	// The tier wants a folder for chunks of cold reads, of which a compactor has none.
 	dir, err := os.MkdirTemp("", "tidemark-compactor-")
 	if err != nil {

@@ -34,17 +34,18 @@ func (c *command) node(ctx context.Context, cfg config.Config, started func(*bro
 	if gave {
 		log.Warn("the data disk is full; its reserve is given back to start", "dir", cfg.Broker.DataDir)
 	}
+	// The bucket is not asked, so what is wrong with its URL is told before anything waits.
+	objects, err := openObjects(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
 	patience := catalogPatience(cfg, log)
 	store, err := awaitCatalog(ctx, cfg, patience)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	objects, err := openObjects(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, objects.Close()) }()
 	b, err := broker.Open(ctx, broker.Options{
 		Config: cfg, Catalog: store, Objects: objects, Patience: patience, Log: log, Registry: registry(),
 	})

@@ -118,12 +118,16 @@ func catalogRemedy(cfg config.Config, err error) string {
 }
 
 func explainObjects(cfg config.Config, err error) error {
+	const variable = "TIDEMARK_OBJECT_STORE_URL"
 	remedy := "write it as docs/config.md shows"
+	if bad := (*objstore.URLError)(nil); errors.As(err, &bad) {
+		return config.Faults{{Variable: variable, Value: bad.URL, Problem: bad.Problem, Remedy: remedy}}
+	}
 	switch {
 	case errors.Is(err, replay.ErrNoBucket):
 		remedy = objstore.Remedy(err)
 	case cfg.Stores.Objects.Scheme() == "file":
 		remedy = "write file:///path of a folder that this user may write"
 	}
-	return unusable("TIDEMARK_OBJECT_STORE_URL", cfg.Stores.Objects.String(), err, remedy)
+	return unusable(variable, cfg.Stores.Objects.String(), err, remedy)
 }

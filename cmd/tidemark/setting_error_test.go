@@ -55,3 +55,27 @@ func TestASettingThatDoesNotWorkNamesVariableAndRemedy(t *testing.T) {
 		})
 	}
 }
+
+func TestABadBucketURLIsToldBeforeTheCatalogIsWaitedFor(t *testing.T) {
+	for _, row := range []struct{ url, says string }{
+		{"minio://127.0.0.1:9000/bucket?secure=maybe", `secure="maybe"; write true or false`},
+		{"minio://127.0.0.1:9000/bucket?regio=x", `unknown parameter "regio"; known are secure, region, checksums`},
+		{"s3://b", `"b" cannot name a bucket; a name has 3 to 63 of`},
+		{"s3://-bucket-", `"-bucket-" cannot name a bucket`},
+		{"minio://127.0.0.1:9000", "no bucket; write minio://host:port/bucket/prefix"},
+		{"s3://user:secret@bucket", "credentials do not belong into the URL"},
+		{"file:///tmp?x=1", "file URLs take no parameters"},
+	} {
+		t.Run(row.url, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			code, _, errs := call(t, []string{"TIDEMARK_BROKER_ID=1", "TIDEMARK_DATA_DIR=" + dir, "TIDEMARK_HTTP_LISTEN=none",
+				"TIDEMARK_CATALOG_URL=postgres://u:secret@127.0.0.1:1/d", "TIDEMARK_START_TIMEOUT=1h",
+				"TIDEMARK_OBJECT_STORE_URL=" + row.url}, "serve")
+			require.Equal(t, exitUsage, code, errs)
+			require.Contains(t, errs, "TIDEMARK_OBJECT_STORE_URL=")
+			require.Contains(t, errs, row.says)
+			require.NotContains(t, errs, "secret@")
+			require.NotContains(t, errs, "Postgres", "nothing was waited for")
+		})
+	}
+}

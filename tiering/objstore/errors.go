@@ -55,6 +55,11 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
+// URLError is an object-store URL that no driver opens, whatever the store's state. URL shows no secrets.
+type URLError struct{ URL, Problem string }
+
+func (e *URLError) Error() string { return fmt.Sprintf("object store URL %q: %s", e.URL, e.Problem) }
+
 // maxKey leaves room below S3's 1024 bytes for the bucket's own prefix.
 const maxKey = 900
 

@@ -30,13 +30,14 @@ type Store struct {
 	root string
 }
 
-// Open makes the folder that u names if need be and removes what unfinished uploads left over an hour ago.
+// Open makes the folder that u names if need be and removes what unfinished uploads left over an hour ago. A URL that is
+// none of a folder is an *objstore.URLError.
 func Open(_ context.Context, u *url.URL) (objstore.StoreCloser, error) {
 	if u.Host != "" || u.Path == "" || !filepath.IsAbs(u.Path) {
-		return nil, fmt.Errorf("object store URL %q: write file:///absolute/path", u)
+		return nil, &objstore.URLError{URL: u.Redacted(), Problem: "write file:///absolute/path"}
 	}
 	if u.RawQuery != "" {
-		return nil, fmt.Errorf("object store URL %q: file URLs take no parameters", u)
+		return nil, &objstore.URLError{URL: u.Redacted(), Problem: "file URLs take no parameters"}
 	}
 	s := &Store{root: filepath.Clean(u.Path)}
 	if err := s.makeDir(filepath.Join(s.root, tempDir)); err != nil {

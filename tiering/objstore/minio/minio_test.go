@@ -42,11 +42,11 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	for text, want := range map[string]string{
-		"minio:///bucket":              "no host",
-		"minio://h:9000":               "no bucket",
-		"minio://h:9000/b?secure=nein": `secure="nein"`,
-		"minio://h:9000/b?endpoint=x":  `unknown parameter "endpoint"`,
-		"minio://h:9000/b":             "MINIO_ACCESS_KEY",
+		"minio:///bucket":                   "no host",
+		"minio://h:9000":                    "no bucket",
+		"minio://h:9000/events?secure=nein": `secure="nein"`,
+		"minio://h:9000/events?endpoint=x":  `unknown parameter "endpoint"`,
+		"minio://h:9000/events":             "MINIO_ACCESS_KEY",
 	} {
 		u, err := url.Parse(text)
 		require.NoError(t, err)

@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,15 +15,19 @@ import (
 type URL struct {
 	Host, Bucket, Prefix string
 	query                url.Values
+	text                 string
 }
 
+// bucketName is what every store allows, and what old buckets have: upper case and underscores.
+var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]$`)
+
 // ParseURL reads scheme://bucket/prefix or, where hostFirst, scheme://host/bucket/prefix. known are the query's
-// parameters.
+// parameters. Its errors are *objstore.URLError.
 func ParseURL(u *url.URL, hostFirst bool, known ...string) (URL, error) {
 	bad := func(format string, args ...any) (URL, error) {
-		return URL{}, fmt.Errorf("object store URL %q: %s", u.Redacted(), fmt.Sprintf(format, args...))
+		return URL{}, &objstore.URLError{URL: u.Redacted(), Problem: fmt.Sprintf(format, args...)}
 	}
-	out := URL{Host: u.Host, query: u.Query()}
+	out := URL{Host: u.Host, query: u.Query(), text: u.Redacted()}
 	path := strings.Trim(u.Path, "/")
 	if hostFirst {
 		out.Bucket, out.Prefix, _ = strings.Cut(path, "/")
@@ -34,6 +39,9 @@ func ParseURL(u *url.URL, hostFirst bool, known ...string) (URL, error) {
 	}
 	if out.Bucket == "" {
 		return bad("no bucket; write %s", map[bool]string{true: u.Scheme + "://host:port/bucket/prefix", false: u.Scheme + "://bucket/prefix"}[hostFirst])
+	}
+	if !bucketName.MatchString(out.Bucket) {
+		return bad("%q cannot name a bucket; a name has 3 to 63 of A-Z a-z 0-9 . _ -, and begins and ends with a letter or digit", out.Bucket)
 	}
 	if out.Prefix != "" {
 		if err := objstore.ValidateKey(out.Prefix); err != nil {
@@ -59,7 +67,7 @@ func (u URL) Text(name, def string) string {
 	return def
 }
 
-// Bool is a parameter's value, or def if it is absent.
+// Bool is a parameter's value, or def if it is absent; errors are *objstore.URLError.
 func (u URL) Bool(name string, def bool) (bool, error) {
 	v := u.query.Get(name)
 	if v == "" {
@@ -67,7 +75,7 @@ func (u URL) Bool(name string, def bool) (bool, error) {
 	}
 	b, err := strconv.ParseBool(v)
 	if err != nil {
-		return false, fmt.Errorf("object store URL: %s=%q; write true or false", name, v)
+		return false, &objstore.URLError{URL: u.text, Problem: fmt.Sprintf("%s=%q; write true or false", name, v)}
 	}
 	return b, nil
 }

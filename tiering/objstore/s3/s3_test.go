@@ -41,12 +41,13 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", "/nowhere")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
 	for text, want := range map[string]string{
-		"s3:///prefix":                    "no bucket",
-		"s3://b/p?pathstyle=true":         `unknown parameter "pathstyle"`,
-		"s3://b/p?path_style=ja":          `path_style="ja"`,
-		"s3://b/Prefix":                   "only a-z",
-		"s3://key:secret@b/p":             "credentials do not belong",
-		"s3://b/p?endpoint=http://x:9000": "AWS_ACCESS_KEY_ID",
+		"s3://b":                               "cannot name a bucket",
+		"s3:///prefix":                         "no bucket",
+		"s3://events/p?pathstyle=true":         `unknown parameter "pathstyle"`,
+		"s3://events/p?path_style=ja":          `path_style="ja"`,
+		"s3://events/Prefix":                   "only a-z",
+		"s3://key:secret@events/p":             "credentials do not belong",
+		"s3://events/p?endpoint=http://x:9000": "AWS_ACCESS_KEY_ID",
 	} {
 		u, err := url.Parse(text)
 		require.NoError(t, err)
