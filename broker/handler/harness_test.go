@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
@@ -25,6 +24,7 @@ import (
 	"tidemark/catalog"
 	"tidemark/catalog/sqlite"
 	"tidemark/integration/rawclient"
+	"tidemark/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +38,7 @@ type house struct {
 	handlers *Handlers
 	addr     string
 	registry *prometheus.Registry
-	logged   lines
+	logged   testenv.Lines
 }
 
 // frozen is a catalog that can be made to not answer.
@@ -131,24 +131,6 @@ func (n topicNames) TopicName(id catalog.TopicID) (string, bool) {
 		return t.Name, true
 	}
 	return "", false
-}
-
-// lines is a log that a test reads while others write it.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // build starts a house whose settings are dev's, with the given variables over them.

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -55,33 +54,15 @@ func awaitReady(t *testing.T, s served) {
 // served is a `tidemark serve` that runs in this process.
 type served struct {
 	kafka, http string
-	errs        *lines
+	errs        *testenv.Lines
 	ended       chan int
 	stop        func() int
-}
-
-// lines is what a process prints while others read it.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // startServe runs broker 7 of the cluster in a catalog and a bucket, with a data folder of its own.
 func startServe(t *testing.T, catalogURL, bucketURL string) served {
 	t.Helper()
-	s := served{kafka: freeAddress(t), errs: &lines{}, ended: make(chan int, 1)}
+	s := served{kafka: freeAddress(t), errs: &testenv.Lines{}, ended: make(chan int, 1)}
 	web := freeAddress(t)
 	s.http = "http://" + web
 	environ := []string{

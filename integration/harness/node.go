@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/internal/testenv"
 )
 
 // Limits of a node's life. They are far above what the product promises: a test machine is shared.
@@ -32,7 +34,7 @@ type Node struct {
 	work string // working folder of the process
 	args []string
 	env  map[string]string
-	log  *journal
+	log  *testenv.Lines
 	proc *process
 }
 
@@ -90,7 +92,7 @@ func Serve(t testing.TB, s Stores, o Options) *Node {
 
 func newNode(t testing.TB, o Options) *Node {
 	t.Helper()
-	n := &Node{t: t, bin: Binary(t), work: t.TempDir(), Dir: o.Dir, env: map[string]string{}, log: &journal{}}
+	n := &Node{t: t, bin: Binary(t), work: t.TempDir(), Dir: o.Dir, env: map[string]string{}, log: &testenv.Lines{}}
 	if n.Dir == "" {
 		n.Dir = filepath.Join(n.work, "data")
 	}
@@ -184,7 +186,7 @@ func (n *Node) Alive() bool { return n.proc != nil && n.proc.alive() }
 func (n *Node) Pid() int { return n.proc.cmd.Process.Pid }
 
 // Log is all that the node's processes have printed.
-func (n *Node) Log() string { return n.log.text() }
+func (n *Node) Log() string { return n.log.String() }
 
 // Wipe removes the data folder of a node that is down.
 func (n *Node) Wipe() { n.t.Helper(); n.remove(n.Dir) }

@@ -1,12 +1,11 @@
 package harness
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -18,8 +17,8 @@ type process struct {
 	code int
 }
 
-// launch starts the binary; its output goes to the journal.
-func launch(path string, args, env []string, dir string, out *journal) (*process, error) {
+// launch starts the binary; its output goes to out.
+func launch(path string, args, env []string, dir string, out io.Writer) (*process, error) {
 	p := &process{cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Env, p.cmd.Dir = env, dir
 	p.cmd.Stdout, p.cmd.Stderr = out, out
@@ -61,22 +60,4 @@ func (p *process) signal(s syscall.Signal, ends bool, limit time.Duration) error
 	case <-time.After(limit):
 		return fmt.Errorf("pid %d did not end within %v of %v", p.cmd.Process.Pid, limit, s)
 	}
-}
-
-// journal keeps what a node's processes print.
-type journal struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.Write(b)
-}
-
-func (j *journal) text() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.String()
 }

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo answers every line with itself.
-func echo(t *testing.T) string {
+// serve gives the address of a server that talks to each who calls, and then hangs up.
+func serve(t *testing.T, talk func(net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
@@ -28,13 +28,20 @@ func echo(t *testing.T) string {
 			}
 			go func() {
 				defer func() { _ = c.Close() }()
-				for s := bufio.NewScanner(c); s.Scan(); {
-					_, _ = fmt.Fprintln(c, s.Text())
-				}
+				talk(c)
 			}()
 		}
 	}()
 	return l.Addr().String()
+}
+
+// echo answers every line with itself.
+func echo(t *testing.T) string {
+	return serve(t, func(c net.Conn) {
+		for s := bufio.NewScanner(c); s.Scan(); {
+			_, _ = fmt.Fprintln(c, s.Text())
+		}
+	})
 }
 
 type caller struct {
@@ -126,19 +133,7 @@ func TestCutAndSlow(t *testing.T) {
 // A server that dies before its first answer resets the connection: clients take an orderly end for another protocol, and give
 // up.
 func TestAnEndBeforeTheFirstAnswerIsAReset(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = bufio.NewReader(c).ReadString('\n')
-			_ = c.Close()
-		}
-	}()
-	_, err = call(t, Start(t, Options{Upstream: l.Addr().String()}), "a").hears(time.Minute)
+	upstream := serve(t, func(c net.Conn) { _, _ = bufio.NewReader(c).ReadString('\n') })
+	_, err := call(t, Start(t, Options{Upstream: upstream}), "a").hears(time.Minute)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }

@@ -1,4 +1,4 @@
-// Package testenv gives tests a real Postgres and a real S3 server.
+// Package testenv gives tests a real Postgres and a real S3 server, free ports, and a place for what a log prints (Lines).
 //
 // Postgres and S3 give a fresh database and a fresh bucket on servers shared by the test process; StartPostgres and
 // StartS3 give a server of the test's own that it may stop, kill and start again on the same port. TEST_PG_DSN and
