@@ -76,6 +76,9 @@ Shares of the broker's CPU are from profiles taken in the same run (BENCH_PROFIL
   link read-ahead fills the line; one stream alone lacks the round trips of its beginning.
 - **Produce beside cold consumers**: producer, eight consumers, S3 server and broker share two cores; replays give way once a
   timer is 0.5 ms late, which leaves 2 ms more at p99.
+- **Compaction** of records of 1 KiB: by ` + "`BenchmarkPass`" + `, 38 % is SHA-256, most of it of what is read, which must be what its row says before
+  anything is put in its place; 25 % is copying, 13 % merging digests and finding what stays. The ratio is the machine's too: on
+  another of this kind the same code had 498 to 593 MB/s beside 671 to 767.
 
 `
 
